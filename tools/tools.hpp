@@ -32,7 +32,7 @@ inline constexpr NamedTool tools[] = {
     {"gpuspend", make_gpuspend},
 };
 
-// Aliases: nvioctl also shows calls into AMD's driver.
+// Aliases. gpuioctl is another name for nvioctl, which also shows calls into AMD's driver.
 struct SecondName {
     std::string_view name, of;
 };

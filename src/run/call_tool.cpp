@@ -18,11 +18,13 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t spilled_max = 32'768; // limit on rows of calls that did not fit into the kernel's table
-// at most this many exited processes keep their own rows; if there are more, their rows are merged
+// calls that did not fit into the kernel's table are processed before the next tick once they fill this many rows
+constexpr size_t spilled_max = 32'768;
+// exited processes keep their own rows until the next report; beyond this number of processes, their rows are merged
 constexpr size_t exited_max = 16'384;
 
-// Maps whose keys begin with an image (an executed program of a process). A BPF object has only some of them.
+// Maps whose keys begin with an image (an executed program of a process). Each tool's BPF object has only some of these
+// maps.
 constexpr const char* maps_by_image[] = {
     "captures",      "capturing_streams", "captured_events", "contexts",      "primaries",
     "legacy_shapes", "correlated",        "graphs",          "execs",         "address_spaces",
@@ -390,7 +392,8 @@ void CallTool::forget_processes()
 {
     if (exited_.empty())
         return;
-    const int held_bytes_fd = bpf_.fd("held_bytes"); // erased only now, because the report needed its peaks
+    // entries of this map are deleted only after the report, which shows the peaks that they hold
+    const int held_bytes_fd = bpf_.fd("held_bytes");
     for (const ImageId& id : exited_) {
         stacks_->forget(id);
         const image image = id;

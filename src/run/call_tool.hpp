@@ -44,13 +44,15 @@ protected:
         bool thread = false;
         bool stack = false;
     };
-    // settings: may be a member of the tool, since this constructor does not read it.
+    // settings: may be a member of the derived class that is not constructed yet, because this constructor only stores
+    // the reference.
     CallTool(const ToolSpec& spec, CallSettings& settings) : CallTool(spec, settings, KeyParts()) {}
     CallTool(const ToolSpec& spec, CallSettings& settings, KeyParts key_parts)
         : Tool(spec), settings_(settings), key_parts_(key_parts)
     {}
 
-    // Adds --by, -e, -H, --api, -s and related options. by, measures: the tool's own values of --by and -H.
+    // Adds --by, -e, -H, --api, -s and related options. by, measures: text for --help with the values of --by and -H
+    // that only this tool has.
     void add_call_options(const std::string& by, const std::string& by_default, const std::string& measures,
                           bool by_stream = true);
     // Adds -l MIN_US. what: plural noun for --help, such as "waits".
@@ -66,8 +68,8 @@ protected:
     static std::string at_least(uint64_t least_ns, std::string_view more = "longer");
     // The layers selected by --api.
     Layers counted() const;
-    // Turns "copies" into "failed copies (driver and runtime)", as the options require, for the banner and
-    // RunPlan::noun.
+    // Adds the effect of options such as -x and --api to a noun: "copies" may become "failed copies (driver and
+    // runtime)". For the banner and RunPlan::noun.
     std::string traced(std::string_view what) const;
     // True if results or durations of calls are shown.
     bool follows_calls() const { return settings_.latency || options_.failed_only; }

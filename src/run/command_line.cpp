@@ -96,7 +96,7 @@ std::string help_text(std::string_view tool, std::string_view summary, std::stri
     for (const ListedArgument& argument : arguments)
         explain(out, "  " + argument.name, argument.text);
     if (traces)
-        explain(out, "  PROGRAM [ARG...]", "after --: start it, and trace it and its children from the first call");
+        explain(out, "  PROGRAM [ARG...]", "program to start and trace, with its children, from the first call");
     auto list = [&](std::string_view title, const std::vector<const ListedOption*>& listed) {
         if (!listed.empty())
             out += fmt::format("\n{}:\n", title);
@@ -166,7 +166,7 @@ namespace {
 // to have the same name.
 constexpr std::string_view argument_prefix = "argument-";
 
-// Converts exceptions of the handler to CLI11's, because CLI11 drops the messages of others.
+// Converts a handler's UsageError to CLI11's own exception type, because CLI11 drops the messages of other exceptions.
 template<class Value>
 std::function<void(const Value&)> checked(std::function<void(const Value&)> handler)
 {
@@ -212,7 +212,7 @@ CLI::Option* CommandLine::listed(const std::string& names, const std::string& ty
                                  CLI::Option* option)
 {
     options_.push_back({names, type, help});
-    return type.empty() ? option : option->type_name(type); // also shown in error messages
+    return type.empty() ? option : option->type_name(type); // CLI11 also shows the type in its error messages
 }
 
 void CommandLine::flag(const std::string& names, const std::string& help, bool& given)

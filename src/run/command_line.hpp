@@ -37,7 +37,7 @@ std::string help_text(std::string_view tool, std::string_view summary, std::stri
                       std::span<const ListedArgument> arguments, std::span<const ListedOption> options);
 
 // Parsers of numbers, sizes and times on the command line. They throw UsageError unless the whole text is a value in
-// the given range; its message begins with `what`.
+// the given range; the error message begins with `what`.
 
 template<class T>
 T number_argument(std::string_view what, std::string_view text, T least, T most)

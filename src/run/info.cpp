@@ -203,7 +203,7 @@ void write_machine(std::string& out, const Json& all)
         fmt::format("{} {}, Linux {}, {}, {} possible CPUs, {} of BTF\n", word(all["tool"]), word(all["version"]),
                     word(all["kernel"]), word(all["machine"]), all["possible_cpus"].get<int>(), kib(all["btf_bytes"]));
     if (all["confidential"])
-        out += "locked down in confidentiality mode: calls into the kernel's drivers cannot be traced\n";
+        out += "the kernel is locked down in confidentiality mode: calls into its drivers cannot be traced\n";
     std::vector<std::string> held, missing;
     for (const auto& [name, has] : all["capabilities"].items())
         (has.get<bool>() ? held : missing).push_back(name);

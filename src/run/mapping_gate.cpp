@@ -45,9 +45,10 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-// Longer than 3 s. After 3 s, a helper that hangs on a file is killed, and the tool releases the waiting process.
+// Longer than the 3 s after which the tool kills a helper that hangs on a file, and releases the waiting process.
 constexpr auto hold_timeout = 10s;
-constexpr size_t held_max = 256; // each paused process costs the tool a descriptor
+// limit on paused processes, because each costs the tool a file descriptor; further processes are not paused
+constexpr size_t held_max = 256;
 
 struct Order {
     bool open = false;
@@ -189,7 +190,7 @@ void Gatekeeper::serve()
             if (either[1].revents)
                 obey();
             expire();
-            // pauses no more processes, as if the tool had exited, but continues to answer their calls
+            // out of memory: pauses no more processes, as if the tool had exited, but lets their calls continue
         } catch (const std::bad_alloc&) {
             open();
             tool_ = Connection(Fd());
@@ -212,7 +213,7 @@ void Gatekeeper::hold_or_answer()
         answer(call.id);
 }
 
-// Makes the call's process wait. Returns false if it need not wait.
+// Pauses the calling process until the tool releases it. Returns false if the call can continue at once.
 bool Gatekeeper::hold(const seccomp_notif& call)
 {
     MappingGate::Event event{.id = call.id, .tid = static_cast<pid_t>(call.pid), .path = {}, .file = {}};
@@ -253,7 +254,8 @@ void Gatekeeper::obey()
     if (!tool_.closed())
         return;
     open();
-    if (!filter_is_unused()) // otherwise the connection must stay open, because the tool waits for the `ended` event
+    // If the filter is unused, the connection stays open to send the `ended` event, for which the tool waits.
+    if (!filter_is_unused())
         tool_ = Connection(Fd());
 }
 
@@ -292,7 +294,7 @@ void Gatekeeper::expire()
     // another name than the tool's, so that killing the tool by name does not kill the gatekeeper
     prctl(PR_SET_NAME, "gpusnoop-gate");
     setsid();
-    try { // all other descriptors of the tool and the program are closed
+    try { // closes all other descriptors inherited from the tool
         if (keep_only({tool, child}) && dup2(STDOUT_FILENO, STDERR_FILENO) >= 0 && chdir("/") == 0 &&
             keep_capabilities(capabilities))
             Gatekeeper(policy, Connection(Fd(Child::first_fd)), Connection(Fd(Child::first_fd + 1))).serve();
@@ -319,7 +321,8 @@ MappingGate::MappingGate(const Policy& policy) : holds_exec_(policy.holds_exec)
 
 MappingGate::~MappingGate()
 {
-    const bool exited = closed(); // before the shutdown below, it is closed only if the gatekeeper has exited
+    // until the shutdown below, the connection is closed only if the gatekeeper has exited
+    const bool exited = closed();
     shutdown(to_gatekeeper_.descriptor(), SHUT_WR);
     constexpr auto patience = 1s;            // an answer normally takes less than a millisecond
     while (!ended_ && next_within(patience)) // even an exited gatekeeper may have left a last message

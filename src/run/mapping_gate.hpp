@@ -26,7 +26,8 @@ public:
         // also pause each new program before its own code runs, because the program file itself may need probes
         bool holds_exec = false;
     };
-    // Forks the gatekeeper. The gatekeeper inherits this process's mappings, so create the gate before any BPF map.
+    // Forks the gatekeeper. Create the gate before any BPF map: the gatekeeper inherits this process's mappings, and a
+    // mapped BPF map is not freed.
     explicit MappingGate(const Policy& policy);
     // The gatekeeper exits once no process with the filter is left.
     ~MappingGate();

@@ -75,7 +75,8 @@ void preflight(bool confidential)
     if (libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_get_attach_cookie, nullptr) == 0)
         throw Error(fmt::format("this kernel ({}) is too old: it has no cookies for probes", kernel_release()),
                     "Linux 5.15 or newer is needed");
-    // In confidentiality mode tracefs is empty, and before 6.2 there is no other way to read kernel memory.
+    // In confidentiality mode, only the tiers `session` and `multi` (6.6) are accepted: tracefs is empty, and before
+    // 6.2 BPF programs have no permitted way to read kernel memory.
     if (confidential && best_tier() > Tier::multi)
         throw Error(fmt::format("this kernel ({}) is locked down in confidentiality mode, and is too old to be traced "
                                 "in that mode",
@@ -108,7 +109,7 @@ void need(size_t descriptors)
 {
     const size_t limit = descriptor_limit();
     if (descriptors > limit)
-        throw Error(fmt::format("this process may have {} open files, and needs at least {}", limit, descriptors),
+        throw Error(fmt::format("this process is limited to {} open files, but needs at least {}", limit, descriptors),
                     fmt::format("raise the limit: ulimit -n {}, or LimitNOFILE= of a systemd service",
                                 2 * std::bit_ceil(descriptors)));
 }
@@ -171,7 +172,7 @@ try {
         text += fmt::format("kept {} of running processes\n", count(events.of_running, "uprobe event"));
     return text;
 } catch (const Error& error) {
-    verbose(error.what()); // without tracefs, there are no events that a run could have left behind
+    verbose(error.what()); // without tracefs, no run can have left events behind
     return {};
 }
 

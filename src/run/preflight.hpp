@@ -31,9 +31,9 @@ void raise_descriptor_limit();
 // processes. Call between open and load.
 void check_descriptors(const bpf_object* object, size_t processes);
 
-// --clean: removes remains of killed runs, and returns a line about each kind. These are uprobe events of --attach
-// tracefs, and unfinished files in the cache of kernel names; the kernel frees everything else. Keeps anything that
-// belongs to a running process. Throws Error if privileges are missing.
+// Implements --clean. Removes what killed runs left behind: uprobe events of --attach tracefs, and unfinished files in
+// the cache of kernel names. The kernel frees everything else. Keeps anything that belongs to a running process.
+// Returns a line of text for each kind. Throws Error if privileges are missing.
 std::string clean_up();
 
 } // namespace gpusnoop

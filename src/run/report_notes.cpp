@@ -32,7 +32,7 @@ constexpr std::array<LossText, LOSSES> texts = [] {
     t[LOSS_ARGUMENTS] = {"arguments_unreadable",
                          "calls whose arguments could not be read: counted, but without shape or size"};
     t[LOSS_START] = {"starts_lost", "calls not counted, or their information lost: their entry could not be recorded"};
-    t[LOSS_END] = {"ends_unmatched", "calls returned that had begun before tracing did: not counted"};
+    t[LOSS_END] = {"ends_unmatched", "calls began before tracing started: not counted"};
     t[LOSS_ADDRESS] = {"probes_unidentified",
                        "probe hits that could not be assigned to a function (--attach tracefs): not counted"};
     t[LOSS_STACK] = {"stacks_lost", "stacks could not be read or kept: their calls are counted without a stack"};
@@ -140,7 +140,7 @@ Cost::Share Cost::since_last(double seconds)
 
 namespace {
 
-// Text of a length of time, such as "250 ms", "2.5 s" or "90 s".
+// Text for a duration, such as "250 ms", "2.5 s" or "90 s".
 std::string length_text(std::chrono::nanoseconds length)
 {
     const double seconds = std::chrono::duration<double>(length).count();

@@ -24,8 +24,8 @@ public:
 
     // Number of lines that fit into this amount of memory.
     static uint32_t places_in(uint64_t bytes);
-    // Mask for the number of pending lines. The kernel side wakes the reader when the masked bits are all 0, which
-    // happens each time that about an eighth of the places has been filled.
+    // Mask for the number of pending lines. The kernel side wakes the reader when the masked bits are all 0. This
+    // happens each time about an eighth of the buffer has been filled.
     static uint64_t wake_bits(uint32_t places);
 
     // map: descriptor of the map of lines. places: number of lines that it can hold. Throws Error.

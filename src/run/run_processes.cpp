@@ -53,9 +53,9 @@ void Run::serve(MappingGate::Event event)
         break;
     }
     case expired:
-        warn(
-            fmt::format("thread {} waited 10 s for the probes of {} and continues without: its first calls may be lost",
-                        event.tid, event.path.empty() ? "its program" : event.path));
+        warn(fmt::format(
+            "thread {} waited 10 s for the probes of {} and continues without them: its first calls may be lost",
+            event.tid, event.path.empty() ? "its program" : event.path));
         break;
     case refused:
         warn(fmt::format("cannot pause the program while probes are attached to a new library (seccomp: {}), so its "

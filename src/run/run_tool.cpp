@@ -79,7 +79,7 @@ int failed(std::string_view why, std::string_view hint = {})
     return 1;
 }
 
-// Runs body, and turns its exceptions into messages and exit statuses. body may set `name` once it is known.
+// Runs body, and turns its exceptions into messages and exit statuses. body may set `name` once the tool is known.
 int run_guarded(std::string_view& name, const std::function<int(EndingSignals&)>& body)
 {
     hold_closed_streams();

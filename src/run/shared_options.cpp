@@ -87,7 +87,7 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
         const auto passwd = HostFiles("/").read("etc/passwd");
         o.user = find_account(passwd.value_or(""), text);
         if (!o.user)
-            throw UsageError(fmt::format("there is no user '{0}' in /etc/passwd; for one of a directory service: "
+            throw UsageError(fmt::format("there is no user '{0}' in /etc/passwd; for a user of a directory service: "
                                          "-- runuser -u {0} -- PROGRAM",
                                          printable(text)));
     });
@@ -125,12 +125,12 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
             o.flames.emplace_back(form.option, text);
         });
     line.flag("--folded", "print stacks as lines for flamegraph.pl instead of a table", o.folded);
-    line.text("--weight", "NAME", "figure shown as frame width: launches, bytes, live_bytes, total_ns ...", o.weight);
+    line.text("--weight", "NAME", "value shown as frame width: launches, bytes, live_bytes, total_ns ...", o.weight);
     line.flag("-P,--per-process", "a histogram per process", o.per_process);
     line.flag("-L,--per-thread", "a histogram per thread", o.per_thread);
     line.flag("-m,--milliseconds", "histograms of durations in milliseconds", o.milliseconds);
     line.flag("-N,--nanoseconds", "histograms of durations in nanoseconds", o.nanoseconds);
-    line.text("-r,--rows", "ROWS", "rows of a table (20; 0: all)", [&o](const std::string& text) {
+    line.text("-r,--rows", "ROWS", "maximum number of rows per table (20; 0: all)", [&o](const std::string& text) {
         o.rows = number_argument<uint32_t>("a number of rows (-r)", text, 0, 1'000'000);
     });
     line.list("--columns", "NAME[,NAME]", "only these columns; +NAME adds one, -NAME removes one, help lists all",
@@ -152,7 +152,7 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
                   o.replay = text;
               });
     line.text("--at", "TIME", "start --replay at this time (10:05:30)", o.replay_at);
-    line.flag("-X,--extra-columns", "also the pid inside the container, and the owner (pod, job, unit)",
+    line.flag("-X,--extra-columns", "also show the pid inside the container, and the owner (pod, job, unit)",
               o.extra_columns);
     line.text("--host-root", "FOLDER", "mount point of the host's root, if this is a container (/)",
               [&o](const std::string& text) {

@@ -40,7 +40,7 @@ struct Filters {
     bool returns = true;                    // true if return probes may be used, because they kill no target
     bool pids = false;                      // filter by pid, because other processes have the probes too
     bool pids_of_second = false;            // filter by pid only in the programs of system-wide probes (Attacher)
-    cgroup_controller v1 = CONTROLLER_NONE; // cgroup v1 hierarchy by which processes are identified, if one is mounted
+    cgroup_controller v1 = CONTROLLER_NONE; // cgroup v1 hierarchy whose paths identify processes, if mounted
     bool cgroups = false;
     bool cgroups_v1 = false;             // the cgroup filter refers to the v1 hierarchy
     bool guarded = false;                // disable preemption, because programs run on a per-CPU stack
@@ -60,7 +60,7 @@ struct PausableProbes {
 // Services that a run provides to its tool.
 struct Running {
     Loop& loop;                                // the tool may add descriptors and timers
-    uint64_t since_ns;                         // CLOCK_BOOTTIME at which all running processes had their probes
+    uint64_t since_ns;                         // CLOCK_BOOTTIME when attaching ended; 0 if the tool starts the program
     std::function<void()> report;              // prints a report now
     std::function<std::string()> attached;     // text such as "589 functions in 2 files, session"
     std::function<uint64_t()> lost;            // total of all losses since the start
@@ -114,7 +114,7 @@ struct RunPlan {
     std::string noun;                // singular of that, such as "launch" in "no launch in 5 s"
     std::vector<Program> programs{}; // empty if there are no user-space probes
     bool durations = false;      // durations are shown, so the probe overhead that they include is measured and printed
-    bool needs_returns = false;  // results are useless without return probes
+    bool needs_returns = false;  // without return probes, the tool's output would be useless
     bool by_process = false;     // probes can be paused one process at a time (Attacher::pause())
     bool counts_runtime = false; // runtime calls are counted; otherwise, they only provide kernel names
     // Default of INTERVAL; nullopt means a single report at the end.

@@ -76,7 +76,7 @@ Settings parse(int argc, char** argv)
               [&s](const std::string& text) { s.unit = WorkUnit::parse(text); });
     line.texts("--fail-if", "CHANGE", "exit 3 if this changed, for example 'launches>+10%'; may be repeated",
                [&s](const std::string& text) { s.thresholds.push_back(Threshold::parse(text)); });
-    line.text("-r,--rows", "ROWS", "rows of a table (20; 0: all)", [&s](const std::string& text) {
+    line.text("-r,--rows", "ROWS", "maximum number of rows per table (20; 0: all)", [&s](const std::string& text) {
         s.rows = number_argument<uint32_t>("a number of rows (-r)", text, 0, 1'000'000);
     });
     line.flag("-j,--json", "one JSON object per line instead of text", s.json);

@@ -181,7 +181,7 @@ TEST_CASE("help: a long text is wrapped, and an option without a group is listed
           "\n"
           "Arguments:\n"
           "  INTERVAL                    seconds\n"
-          "  PROGRAM [ARG...]            after --: start it, and trace it and its children from the first call\n"
+          "  PROGRAM [ARG...]            program to start and trace, with its children, from the first call\n"
           "\n"
           "Scope:\n"
           "  -p, --pid PID               only this\n"
