@@ -18,9 +18,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr ScanQueue::Clock::duration tick_budget = 50ms; // limits the delay of signals and reports
-// Tracing begins before all scans have ended if no scan makes progress for this long, or if they take five times as
-// long in total. Calls of unscanned processes are lost, so this is longer than the hang timeout of helpers.
+constexpr ScanQueue::Clock::duration tick_budget = 50ms; // for attach_waiting(), so that reports are on time
+// If no scan makes progress for this long at startup, tracing begins without the unfinished scans. It also begins after
+// five times this time in total. Calls of unscanned processes are lost. Longer than the hang timeout of helpers, so
+// that a scan can be repeated after a file made it hang.
 constexpr std::chrono::milliseconds stall_timeout = 4s;
 // Time within which a driver that forwards calls loads the second driver. Most load it at once.
 constexpr ScanQueue::Clock::duration second_driver_window = 2s;

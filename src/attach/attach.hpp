@@ -32,9 +32,9 @@ public:
         std::function<void()> step = [] {}; // called between slow steps; may throw to abort
         // Called before probes are attached to a file.
         std::function<void(size_t functions, const std::string& path)> attaching{};
-        bool by_process = false; // per-process probes even without a filter, so that pause() can act on one process
-        // Maximum number of processes with per-process probes if processes may join the scope later. If more join, the
-        // probes become system-wide.
+        bool by_process = false; // if true, probes are attached per process even without a filter, for pause()
+        // Limit on processes with per-process probes, if processes may join the scope later. Beyond it, the probes
+        // become system-wide.
         size_t members_max = 16;
         std::function<void(uint64_t id)> release{}; // resumes a process that scan_held() queued
         // Called at each step of the switch to system-wide probes (bpf/shared/probe.h).
@@ -57,8 +57,8 @@ public:
     // Queues a process that may have mapped a new file. attach_waiting() scans the process once, however often it was
     // queued.
     void scan(pid_t pid);
-    // Queues a process that is paused in a system call. Once its new file, or every file that it maps, has probes,
-    // Options::release is called with the id of the pause (Held::id).
+    // Queues a process that is paused in a system call (Targets::Held). After its scan has completed and the probes are
+    // attached, Options::release is called with Held::id.
     void scan_held(Targets::Held held) { held_.push_back(std::move(held)); }
     struct Attached {
         bool added = false;        // probes were attached to a file
@@ -78,8 +78,9 @@ public:
     // Detaches from files that no process uses any more.
     void release_unused();
 
-    // Detaches from files that another program has opened for writing or has written. If the file has a lease, the
-    // kernel blocks the writer until then. attach_waiting() calls this function; call it during long operations, too.
+    // Detaches from files that another program has opened for writing or has written. If we hold a lease on the file,
+    // the kernel blocks the writer until the probes are detached. attach_waiting() calls this function; call it during
+    // long operations, too.
     void yield_to_writers(bool thorough = false);
     // Returns the new messages about overwritten files.
     std::vector<std::string> drain_remarks() { return std::exchange(remarks_, {}); }
@@ -97,7 +98,7 @@ public:
     void forget(pid_t pid);
     // True if the probes are system-wide. The BPF programs then filter by process.
     bool is_system_wide() const { return system_wide_; }
-    // True if the process has probes of its own.
+    // True if per-process probes are attached to this process.
     bool attached_to(pid_t pid) const;
 
     // Attaches or detaches the hooks that are attached only on demand (Hook::always is false).
@@ -165,7 +166,7 @@ private:
     ScanQueue scan_queue_;
     std::deque<Targets::Held> held_; // queued by scan_held()
     Linker linker_;
-    Library counted_; // library whose calls are counted, besides the runtime (Options::count_runtime)
+    Library counted_; // library whose calls are counted; with Options::count_runtime, runtime calls are counted, too
     bool system_wide_;
     std::optional<std::vector<Targets::Found>> found_at_start_;
     std::map<std::pair<const CudaFile*, pid_t>, Attachment> attachments_;
@@ -175,7 +176,7 @@ private:
     std::set<pid_t> without_main_thread_; // processes reported by attach_without_main_thread()
     bool name_probes_attached_ = false;
     std::set<const CudaFile*> forwarding_; // drivers that share a process with another driver
-    // Processes that may map a second driver soon, and the time until which that is expected.
+    // Processes that may soon map a second driver, each with the time at which the wait for it ends.
     std::map<pid_t, ScanQueue::Clock::time_point> second_driver_until_;
     bool in_use_ = false;
     std::string unscanned_;

@@ -26,7 +26,7 @@ struct ProbeCost {
     double return_ns = 0;
 };
 // Measures the cost of a probe hit in this tier on this machine. A helper process measures for half a second, so that
-// the event loop does not wait. Uses no Reader, because the helper receives no requests.
+// the event loop does not wait. Does not use the helper pool (Reader), because this helper receives no requests.
 class ProbeCostMeter {
 public:
     explicit ProbeCostMeter(Tier tier);

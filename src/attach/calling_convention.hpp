@@ -66,7 +66,7 @@ private:
     consteval uint8_t registers_of_arguments() const { return machine_ == Machine::arm64 ? 8 : 6; }
 
     Machine machine_;
-    uint8_t registers_ = 0, slots_ = 0; // numbers already in use
+    uint8_t registers_ = 0, slots_ = 0; // number of argument registers and of stack slots assigned so far
 };
 
 } // namespace gpusnoop

@@ -21,8 +21,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Time without writes after which a file without a lease counts as written completely, because we cannot detect whether
-// a writer still has it open.
+// Without a lease, we cannot detect whether a writer still has the file open. The file counts as complete after this
+// time without a write; the shorter time applies after inotify has reported that the writer closed the file.
 constexpr FileGuard::Clock::duration quiet_after_write = 10s, quiet_after_close = 1s;
 
 // True for local file systems. On others (FUSE, network), opening or closing a file may block forever, and leases are
@@ -66,7 +66,8 @@ bool FileGuard::is_broken(const Fd& file, bool thorough) const
 {
     if (!file || open_)
         return false;
-    // While a writer waits, the kernel already reports the lease's future type (fcntl_getlease()).
+    // While a writer waits for us to give up the lease, F_GETLEASE already returns the type after that
+    // (fcntl_getlease()).
     return (lease_ ? fcntl(file.get(), F_GETLEASE) != F_RDLCK : written_) || (thorough && stamp_of(file) != stamp_);
 }
 
@@ -119,7 +120,7 @@ WriteSignals::WriteSignals()
     sigaddset(&set, SIGIO);
     ::sigprocmask(SIG_BLOCK, &set, nullptr);
     leases_ = Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-    watches_ = Fd(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)); // if this fails, changes of time and size still show writes
+    watches_ = Fd(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)); // if this fails, writes are detected by mtime and size only
     if (!leases_)
         throw Error("cannot create a signalfd: " + errno_text(errno));
 }

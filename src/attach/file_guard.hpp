@@ -36,8 +36,8 @@ public:
     bool is_broken(const Fd& file, bool thorough) const;
     // Lets writers continue. Call it after the probes are detached.
     void release(const Fd& file);
-    // Tries to guard the file again. Returns true if it succeeds: with a lease, once no writer has the file open;
-    // without a lease, once no write was detected for some time.
+    // Tries to guard the file again, and returns true on success. With a lease, fails while a writer has the file open.
+    // Without a lease, fails until some time has passed since the last detected write.
     bool retake(const Fd& file);
 
     // True if the file has no lease. The caller should then add the file to an inotify instance.
@@ -69,7 +69,7 @@ public:
     WriteSignals(); // blocks SIGIO, whose default action ends the process. Throws Error.
 
     int lease_descriptor() const { return leases_.get(); }  // readable after SIGIO
-    int watch_descriptor() const { return watches_.get(); } // inotify
+    int watch_descriptor() const { return watches_.get(); } // inotify instance; -1 if it could not be created
     bool drain_leases();                                    // returns true if a writer may be waiting to open a file
     // Returns the watch descriptor and the mask of the next inotify event. The descriptor is -1 if events were lost.
     std::optional<std::pair<int, uint32_t>> next_event();

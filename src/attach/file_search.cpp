@@ -27,7 +27,7 @@ namespace {
 
 constexpr size_t known_max = 1 << 17;
 constexpr std::chrono::milliseconds scan_budget(200);
-constexpr size_t unreadable_max = 16; // files per scan: a message holds 128 KiB, and a path may take 4 KiB
+constexpr size_t unreadable_max = 16; // maximum reported per scan; a message holds 128 KiB, and a path may take 4 KiB
 
 // Maps the first page of a file into this process.
 class MappedPage {
@@ -166,7 +166,7 @@ SearchEnd FileSearch::search_opened(std::string_view path, Fd where)
     if (const auto known = known_.find(version_of(*found, mapping)); known != known_.end())
         end.known.push_back(known->second);
     else
-        submit(*found, mapping, false); // if the file cannot be opened, that is reported once it is mapped
+        submit(*found, mapping, false); // a file that cannot be opened is reported by a later scan, once it is mapped
     return end;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Search for CUDA libraries among the mappings of a process, and for the functions in them. The process controls these
 // files, so reading them may hang, exhaust memory or crash. Therefore a sandboxed helper process (reader/helper.hpp)
-// reads them. It can read any file that root can read, and do nothing else.
+// reads them. The helper can read any file that root can read, and do nothing else.
 #pragma once
 
 #include "attach/probes.hpp"
@@ -56,12 +56,12 @@ public:
         return searches_all_files() || has_cuda_name(path) || is_memfd(path);
     }
 
-    static constexpr uint64_t memory_bytes = 64 << 20; // PyTorch's libraries need 10 MiB
+    static constexpr uint64_t memory_bytes = 64 << 20; // memory limit of a helper; PyTorch's libraries need 10 MiB
 
     // Main function of a helper process. Answers requests until the tool exits.
     void serve(Helper::Task& task);
 
-    // Records a file without CUDA functions. It is skipped from then on, unless has_cuda_name().
+    // Records a file without CUDA functions. It is skipped from then on, unless it has a CUDA library's name.
     void add_not_cuda(const Key& key);
     bool is_not_cuda(const Key& key) const { return not_cuda_.contains(key); }
     // Records a file that made a helper hang or crash. It is always skipped from then on.
@@ -98,8 +98,8 @@ private:
     bool count_runtime_;
     bool nccl_; // true if NCCL calls are counted
     std::set<Key> not_cuda_, blocked_;
-    std::map<Version, uint32_t> known_; // used in a helper: CudaFile::number of each file submitted before
-    uint32_t dropped_ = 0;              // from the last request (SearchRequest::dropped)
+    std::map<Version, uint32_t> known_; // in a helper: CudaFile::number of each file that the tool has registered
+    uint32_t dropped_ = 0;              // SearchRequest::dropped of the last request
     Helper::Task* task_ = nullptr;      // set in serve()
 };
 

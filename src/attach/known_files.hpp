@@ -52,7 +52,7 @@ inline constexpr std::string_view deleted_suffix = " [deleted]";
 // A file with CUDA functions to probe.
 struct CudaFile {
     uint32_t number = 0; // starts at 1; never reused
-    std::string path;    // as the first process found to map it sees it; ends in deleted_suffix if deleted
+    std::string path;    // as seen by the first process found to map it; ends in deleted_suffix if the file was deleted
     FileId id;
     Library library = Library::driver;
     uint32_t cookie_word = 0; // included in the cookie of each probe of this file (bpf/shared/probe.h)
@@ -68,11 +68,11 @@ struct CudaFile {
     std::vector<Place> places;
     std::vector<std::string> missing; // functions of the probe table that this file does not define
     std::set<pid_t> users;            // running processes that map it or have mapped it
-    uint64_t owner = 0;               // owner (owner_of()) of the first process found to map it
+    uint64_t owner = 0;               // user or container (owner_of()) of the first process found to map it
     uint64_t mount_namespace = 0;     // mount namespace of the last process found to map it
 
     bool is_driver() const { return library == Library::driver || library == Library::hip; }
-    std::string open_path() const; // path by which this process can open the file, even if it is deleted
+    std::string open_path() const; // path by which gpusnoop can open the file, even if it is deleted
 };
 
 class KnownFiles {
@@ -96,7 +96,7 @@ public:
     uint32_t dropped() const { return dropped_; } // number of files dropped or moved so far
     bool nearly_full() const { return files_.size() > files_max * 3 / 4; }
 
-    // Returns the files that no running process maps, neither now nor at the previous call of this function.
+    // Returns the files that had no running user at the previous call of this function and still have none.
     std::vector<CudaFile*> idle();
 
     // Version of a file. changed_ns is needed because the inode number of a file that is not kept open can be reused.
@@ -115,7 +115,8 @@ private:
     uint32_t numbers_ = 0, dropped_ = 0;
     std::set<CudaFile*> idle_; // files that had no user at the last call of idle()
     std::set<Version> useless_;
-    // Limits already reported: true and an owner, or false and a process id.
+    // Limits already reported: {true, owner} for the limit per owner, {false, process id} for the limit per process,
+    // and {false, 0} for the total.
     std::set<std::pair<bool, uint64_t>> limits_reported_;
 };
 

@@ -22,8 +22,8 @@ struct bpf_program;
 namespace gpusnoop {
 
 // One BPF program, or an entry and a return program, and the probes to which they are attached. The programs of the BPF
-// object are named NAME_entry, NAME_return and NAME_session. The kernel keeps only 15 bytes of a name, so NAME may have
-// at most 7.
+// object are named NAME_entry, NAME_return and NAME_session. The kernel keeps only 15 bytes of a program name, and
+// "_session" takes 8 of them. So NAME may have at most 7 bytes.
 struct Hook {
     std::string program;
     bool returns = false;         // true if return probes are needed, too
@@ -32,7 +32,7 @@ struct Hook {
     // Message about what the user loses if the kernel refuses the program. Empty if the tool cannot run without it.
     std::string_view without{};
     bool sampled = false;          // the probes may be paused, so that only a sample of calls is traced (pause())
-    std::string_view instead_of{}; // if the kernel refuses this program, the hook of that program takes over its probes
+    std::string_view instead_of{}; // name of the program that takes over the probes if the kernel refuses this one
 };
 
 // Keeps a program attached; its destructor detaches it.
@@ -59,14 +59,15 @@ public:
         const CudaFile& file;
         pid_t pid; // 0: every process
     };
-    // Adds to links. Throws Error; links then has the links made before the error.
+    // Attaches the hook to the file and appends the new links to `links`. If it throws Error, `links` keeps those made
+    // before the error.
     void attach(const Hook& hook, const Target& where, Links& links);
 
     // Number of descriptors that the links of this hook need.
     size_t descriptors(const Hook& hook, const CudaFile& file) const;
 
-    // From then on, attach() marks its probes as second attachments (COOKIE_SECOND), because the first probes of a
-    // function are detached only later.
+    // After this call, attach() marks its probes as second attachments (COOKIE_SECOND). The functions' first probes are
+    // still attached, and the BPF programs must distinguish them from the second ones.
     void begin_second_attachment() { second_ = true; }
 
 private:

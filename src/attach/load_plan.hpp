@@ -30,9 +30,10 @@ public:
     // Returns the left-out programs that belong to no hook, because they are attached to kernel functions.
     std::vector<std::string> programs_left_out() const;
 
-    // Chooses the next fallback. all: the tool's hooks. Returns false if there is none; cause() has the reason.
+    // Chooses the next fallback. all: the tool's hooks. Returns false if no fallback is left; cause() then returns the
+    // reason.
     bool step(const Refusal& refusal, std::span<const Hook> all);
-    // The reason for which the kernel refused the best tier. Call it only after step() has returned false.
+    // Why the kernel refused the best tier. Call it only after step() has returned false.
     const Refusal& cause() const { return *first_; }
 
     // Messages about the fallbacks in use, after a successful load.

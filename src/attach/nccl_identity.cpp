@@ -50,7 +50,7 @@ uint32_t version_of(const Elf& elf, const Decoder& decoder)
 
 std::optional<uint32_t> identity_offset(const Elf& elf, const Decoder& decoder)
 {
-    // In the order in which the returned fields are stored.
+    // Functions in the order in which ncclComm stores the fields that they return.
     constexpr std::string_view names[] = {"ncclCommUserRank", "ncclCommCount", "ncclCommCuDevice"};
     if (version_of(elf, decoder) < oldest_version)
         return std::nullopt;

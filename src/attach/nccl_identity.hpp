@@ -16,8 +16,8 @@ namespace gpusnoop {
 // read from the code (RCCL since ROCm 6.3, whose functions jump through a table).
 std::optional<uint32_t> identity_offset(const Elf& elf, const Decoder& decoder);
 
-// Returns the offset as encoded in probe cookies, or 0 if it is unknown. It is divided by 8, and COMM_HAS_MAGIC is set
-// for NCCL 2.21 and later.
+// Returns the offset as encoded in probe cookies, or 0 if it is unknown. The encoded value is the offset / 8, combined
+// with COMM_HAS_MAGIC for NCCL 2.21 and later.
 uint32_t identity_word(const Elf& elf, const Decoder& decoder);
 
 } // namespace gpusnoop

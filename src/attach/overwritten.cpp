@@ -204,7 +204,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr size_t questions_max = 16; // per message: it holds 128 KiB, and a path may take 4 KiB
+constexpr size_t questions_max = 16; // maximum per message; a message holds 128 KiB, and a path may take 4 KiB
 constexpr Clock::duration path_check_budget = 20ms;
 
 uint64_t inode_of(const Fd& file)

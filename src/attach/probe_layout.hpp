@@ -44,18 +44,18 @@ inline constexpr const char* array_3d = "array (out, *{0 bytes, 8 height, 16 dep
 // A layout is written like a C prototype: attributes of the call, then its arguments in order, with names for the
 // arguments to read. Examples: "async set (dst, _, bytes, stream)" and "(func, dim3 grid, dim3 block, _, smem,
 // stream)".
-//   dst          a 64-bit argument; unread arguments at the end of the list are left out
+//   dst          a 64-bit argument (unread arguments at the end of the list may be omitted)
 //   int device   a 32-bit argument
 //   _            an argument that is not read
 //   dim3 grid    a structure of three integers, by value
-//   [bytes, _]   any other structure of 64-bit words, by value; a word with ? is read only if the layout reads no
-//                other memory block
+//   [bytes, _]   any other structure of 64-bit words, by value; "?" after a word: read it only if the layout reads
+//                no other memory block
 //   *{8 bytes, 16 int format, 56}
 //                a pointer to a structure with fields at bytes 8 and 16; the last number is the size of a structure in
 //                an array
 //   out pitch+8  an argument with two meanings: it points to a result, and pitch is stored 8 bytes later
-// A layout may be split, as in "(func)" and "async (_, stream)": each pair of brackets lists the arguments from the
-// first one. A mistake does not compile. The parser derives registers and stack slots from the machine's calling
+// A layout may be split, as in "(func)" and "async (_, stream)": each pair of brackets starts again at the first
+// argument. An invalid layout does not compile. The parser derives registers and stack slots from the machine's calling
 // convention.
 class LayoutParser {
 public:

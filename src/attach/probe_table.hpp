@@ -13,7 +13,7 @@ namespace gpusnoop {
 
 // Symbol of a function, such as "cuCtxSynchronize". A suffix in brackets, as in "cuMemcpy[_ptds]", means that the
 // library also exports a variant with this suffix for per-thread default streams. Suffixes are _ptds and _ptsz, and
-// _spt in HIP. A mistake does not compile.
+// _spt in HIP. Invalid text does not compile.
 struct SymbolText {
     std::string_view name;
     std::string_view variant; // suffix of the per-thread variant; empty if there is none
@@ -52,8 +52,8 @@ struct TableEntry {
     uint8_t runtimes = any_runtime; // bits of Runtime
 };
 
-// Parts of the table. call_entries() has launches, copies, waits, and the calls from which their names and devices are
-// known.
+// Parts of the table. call_entries() has launches, copies, waits, and the calls that reveal kernel names and the
+// current device.
 std::span<const TableEntry> call_entries();
 std::span<const TableEntry> memory_entries();
 std::span<const TableEntry> graph_entries();

@@ -2,12 +2,11 @@
 // Probe table of HIP 5 to 7, based on hip_runtime_api.h of 5.2, 5.7, 6.4 and 7.2, and on HIP's source for newer
 // functions. libamdhip64 is AMD's driver and runtime in one. Only a few structures differ between versions.
 //
-// Left out are functions whose calls would be counted twice, because they call the function in brackets, which is in
-// the table: hipMemcpyFromSymbolAsync, and in 5.x hipMemcpyToSymbolAsync (hipMemcpyAsync); hipMemAllocHost
-// (hipHostMalloc); hipMemAllocPitch (hipMallocPitch); hipLaunchByPtr (hipModuleLaunchKernel); in 5.2 the hipMemcpyPeer
-// functions and hipGraphExecChildGraphNodeSetParams. Also left out are hipCtxPopCurrent, hipCtxDestroy,
-// hipDevicePrimaryCtxRelease and hipDevicePrimaryCtxReset, because they change no thread's device and free nothing
-// (hip_context.cpp of ROCm 5.7 to 7).
+// The table omits functions that call another function in the table (in brackets), because their calls would be counted
+// twice: hipMemcpyFromSymbolAsync, and in 5.x hipMemcpyToSymbolAsync (hipMemcpyAsync); hipMemAllocHost (hipHostMalloc);
+// hipMemAllocPitch (hipMallocPitch); hipLaunchByPtr (hipModuleLaunchKernel); in 5.2 the hipMemcpyPeer functions and
+// hipGraphExecChildGraphNodeSetParams. It also omits hipCtxPopCurrent, hipCtxDestroy, hipDevicePrimaryCtxRelease and
+// hipDevicePrimaryCtxReset, because they change no thread's device and free nothing (hip_context.cpp of ROCm 5.7 to 7).
 #include "attach/probe_layout.hpp"
 #include "attach/probe_table.hpp"
 
@@ -51,7 +50,7 @@ constexpr TableEntry hip_table[] = {
     {"hipLaunchHostFunc[_spt]", KIND_HOST_FUNC, "(stream, func)"},
     {"hipStreamAddCallback[_spt]", KIND_HOST_FUNC, "(stream, func)"},
 
-    // Kernel names. hipLaunchKernel takes the address of a variable, not of a function.
+    // Kernel names. hipLaunchKernel identifies a kernel by the address of a variable, not of a function.
     {"__hipRegisterFunction", KIND_REGISTER, "(_, handle, _, name)"},
     {"hipModuleGetFunction", KIND_GET_FUNCTION, "(out, _, name)"},
     {"hipLibraryGetKernel", KIND_GET_FUNCTION, "(out, _, name)"},

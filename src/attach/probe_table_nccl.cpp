@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* all_reduce = "(_, _, bytes, int format, int reduction, handle, stream)";
 constexpr const char* reduce = "(_, _, bytes, int format, int reduction, int root, handle, stream)";
-// Layout of all calls with a root.
+// Layout of broadcast, gather and scatter.
 constexpr const char* broadcast = "(_, _, bytes, int format, int root, handle, stream)";
 constexpr const char* all_gather = "(_, _, bytes, int format, handle, stream)";
 constexpr const char* in_place = "(_, bytes, int format, int root, handle, stream)";

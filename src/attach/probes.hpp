@@ -29,9 +29,9 @@ enum Runtime : uint8_t {
     cudart11 = 1,
     cudart12 = 2,
     cudart13 = 4,
-    hip52 = 8, // up to 5.2
-    hip5 = 16, // from 5.3 on
-    hip6 = 32, // 6 and 7
+    hip52 = 8, // HIP 5.0 to 5.2
+    hip5 = 16, // HIP 5.3 and later 5.x
+    hip6 = 32, // HIP 6 and 7
 };
 
 struct Probe {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Table of a tool's BPF programs: each row names a program, the calls it serves, and their library.
+// Table of a tool's BPF programs: each row names a program, the calls that it handles, and their library.
 #pragma once
 
 #include "attach/calling_convention.hpp"
@@ -22,8 +22,8 @@ class KernelHooks {
 public:
     virtual ~KernelHooks() = default;
 
-    // Attaches to drivers that were loaded since the last call, and returns true if there were any. Call it after load
-    // and then every second. Throws Error.
+    // Attaches to drivers that were loaded since the last call, and returns true if there were any. Call it after the
+    // BPF object is loaded, and then every second. Throws Error.
     virtual bool hook_new_drivers() = 0;
     // Message about the driver that the tool waits for; empty if there is something to trace.
     virtual std::string waits_for() const = 0;
@@ -34,7 +34,7 @@ public:
     virtual std::vector<std::string> summary() const = 0; // lines for -v
 };
 
-// API layers. HIP has a single layer, which is counted whichever of CUDA's layers is counted.
+// API layers. HIP has a single layer. It is counted no matter which CUDA layer is counted.
 enum class Layers : uint8_t {
     none = 0,
     cuda_driver = 1,

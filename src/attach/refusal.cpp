@@ -50,7 +50,7 @@ try {
     return 0;
 }
 
-// Returns the text between the last occurrence of before and the next occurrence of after.
+// Returns the text between the last occurrence of `before` and the next occurrence of `after`.
 std::optional<std::string> between(std::string_view text, std::string_view before, std::string_view after)
 {
     const size_t at = text.rfind(before);

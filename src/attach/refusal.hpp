@@ -14,7 +14,7 @@ namespace gpusnoop {
 
 enum class RefusalCause : uint8_t {
     function,   // a program calls a kernel function that is missing or has changed
-    too_large,  // the verifier gave up
+    too_large,  // a program exceeds the verifier's limits
     verifier,   // the verifier rejected a program
     map,        // a map cannot be created
     memory,     // out of memory, or the locked-memory limit is too low
@@ -67,11 +67,12 @@ private:
 // Silences libbpf unless -vv is given, because its warnings help only users who know its internals.
 void quiet_libbpf();
 
-// Confidentiality lockdown. It lets BPF programs read the memory of processes, but no kernel memory through a BPF
-// helper. libbpf (1.3 to 1.7) tests only the BPF helper for kernel memory. If that fails, libbpf replaces the BPF
+// Under the kernel's confidentiality lockdown, BPF helpers may read the memory of processes, but not kernel memory.
+// libbpf (1.3 to 1.7) tests only the BPF helper that reads kernel memory. If the kernel refuses it, libbpf replaces the
 // helpers for both kernel and user memory by older ones (before 5.5), which the lockdown also forbids.
 
-// Finds out by loading programs, because securityfs, which shows the lockdown state, may be absent in containers.
+// Detects the lockdown by loading test programs, because securityfs, which shows the lockdown state, may be absent in
+// containers.
 bool is_confidentiality_lockdown();
 
 // Undoes libbpf's replacement of the helpers for user memory. Under lockdown, our BPF programs read only the memory of

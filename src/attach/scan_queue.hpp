@@ -22,7 +22,7 @@ public:
         due_.try_emplace(pid, now + std::max(taken_.used(pid, now) - burst, Clock::duration::zero()) * share);
     }
 
-    // The next process that is due.
+    // Removes and returns the next process whose scan is due.
     std::optional<pid_t> next(Clock::time_point now)
     {
         const auto next = std::ranges::find_if(due_, [now](const auto& entry) { return entry.second <= now; });

@@ -132,7 +132,7 @@ void Targets::scan(pid_t pid, bool installed)
     SearchRequest request{
         .kind = installed ? SearchRequest::Kind::installed : SearchRequest::Kind::mapped, .pid = pid, .questions = {}};
     if (!may_use_helper(owner_of(pid).value_or(0)) || !ask({.request = std::move(request)}))
-        found_.push_back( // scanned again later, like after a scan that took retry_delay
+        found_.push_back( // scanned again later, as if this scan had taken retry_delay
             {.pid = pid, .installed = installed, .files = {}, .ended = true, .complete = false, .took = retry_delay});
 }
 
@@ -418,8 +418,8 @@ void Targets::report_unreadable(pid_t pid, const UnreadableFile& file)
                          errno_text(file.error), hint));
 }
 
-// Called when a helper hangs or has crashed. Blocks the file that the helper was reading, unless it is the first crash
-// caused by this file, which may have another reason.
+// Called when a helper hangs or has crashed. Blocks the file that the helper was reading. The file's first crash is
+// ignored, because it may have another cause.
 bool Targets::on_loss(const Reader::Loss& loss)
 {
     const auto at = searches_.find(loss.question);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiers: ways of attaching probes, best first. The kernel's features are tested to choose the tier, not its version.
+// Tiers: ways of attaching probes, best first. The tier is chosen by testing kernel features, not by the kernel
+// version.
 #pragma once
 
 #include "base/fd.hpp"
@@ -14,7 +15,7 @@ namespace gpusnoop {
 
 enum class Tier : uint8_t {
     session, // 6.13+: one program for entry and return; functions without a return probe are attached as in multi
-    multi,   // 6.6+: one link for all functions of a file, which cookies distinguish
+    multi,   // 6.6+: one link for all functions of a file; each function has its own cookie
     tracefs, // older kernels: one tracefs event for many functions of a file, distinguished by their offset in a page
     perf,    // one perf event per function; detaching takes 0.1 s per event
 };
@@ -55,10 +56,10 @@ struct MultiLink {
 // session programs. Returns a file descriptor or -errno.
 int create_link(const MultiLink& link);
 
-// uprobe events in tracefs, for kernels without uprobe_multi. Many places share one event, so attaching and detaching
-// hundreds of places costs no more than one.
+// uprobe events in tracefs, for kernels without uprobe_multi. Many places share one event, so attaching or detaching
+// hundreds of places takes no longer than a single place.
 
-// Private mount of tracefs, outside the directory tree; unmounted with the object.
+// Private mount of tracefs, outside the directory tree. The destructor unmounts it.
 class Tracefs {
 public:
     Tracefs(); // throws Error
@@ -71,7 +72,7 @@ private:
 struct LeftoverEvents {
     unsigned removed = 0;
     unsigned in_use = 0; // not removed: the process that made them has exited, but the kernel reports them as in use
-    unsigned of_running = 0; // not removed: a process with the id of their maker is running, which may be unrelated
+    unsigned of_running = 0; // not removed: a process with their creator's id is running, maybe an unrelated one
 };
 
 // Removes the events that killed runs left behind, because such events keep the file systems of the probed files busy.
