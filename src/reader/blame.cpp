@@ -12,12 +12,12 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto recheck_interval = 1s; // interval of checks whether the id of a blocked process was reused
-// Limits of the tables. If a table is full, entries are dropped. Their processes are then unblocked, or another first
-// crash is ignored.
+// Maximum number of entries in each table. When blocked_ is full, exited processes are removed from it. When forgiven_
+// or users_ is full, it is cleared. After forgiven_ was cleared, one more crash per file is ignored.
 constexpr size_t blocked_max = 4096;
 constexpr size_t forgiven_max = 4096;
 constexpr size_t users_max = 1 << 14;
-// Time for which the files of one user and of all users, respectively, may block helpers.
+// Time for which files may block helpers before is_slow() returns true: files of one user, and files of all users.
 constexpr Blame::Clock::duration slow_user = 2s, slow_users = 4s;
 
 // Ignores short times, because most files are read within a few milliseconds.

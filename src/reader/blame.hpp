@@ -30,12 +30,13 @@ public:
     explicit Blame(std::string consequence, std::string user_consequence = {},
                    std::function<void(std::string)> report = {});
 
-    // Returns the user who owns the process, and remembers it. Returns 0 if the process had exited before the first
-    // call.
+    // Returns the id of the user who owns the process, and remembers the id for calls after the process has exited.
+    // Returns 0 if the process had exited before the first call.
     uint64_t user_of(pid_t process);
 
     bool is_blocked(pid_t process);
-    // Call it after a crash. Returns true if it was the first crash that this file of the process caused.
+    // Call after a helper has crashed. Returns true if the crash should be ignored, because it is the first one that
+    // this file of the process caused.
     bool forgive(pid_t process, const FileKey& file = {});
     // Blocks the process. Returns false if it is already blocked.
     bool block(pid_t process);
@@ -46,7 +47,7 @@ public:
     // Records that files of the user blocked a helper for the time `took`.
     void blocked_helper(uint64_t user, Clock::duration took, Clock::time_point now);
     // Returns true if the user's files block helpers for long. Other users then have priority. so_far: time for which a
-    // helper has been blocked, up to now, by a request that is still pending.
+    // still pending request of this user has blocked a helper.
     bool is_slow(uint64_t user, Clock::time_point now, Clock::duration so_far = {}) const;
 
 private:
@@ -61,7 +62,7 @@ private:
     std::map<pid_t, uint64_t> users_; // user of each process, including exited processes
     std::set<std::pair<pid_t, FileKey>> forgiven_;
     std::map<uint64_t, unsigned> strikes_;    // number of strikes against each user
-    TimeAccounts<uint64_t> slow_of_user_{20}; // recorded time for which helpers were blocked
+    TimeAccounts<uint64_t> slow_of_user_{20}; // time for which each user's files have blocked helpers
     TimeAccounts<int> slow_of_all_{5};
 };
 

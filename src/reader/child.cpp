@@ -61,7 +61,7 @@ bool keep_only(const std::vector<int>& descriptors)
     const int null = open("/dev/null", O_RDWR);
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
-    syscall(SYS_close_range, next, ~0U, 0); // 5.9
+    syscall(SYS_close_range, next, ~0U, 0); // since Linux 5.9
     return true;
 }
 
@@ -78,8 +78,8 @@ Child::Child(std::initializer_list<int> descriptors, const std::function<void()>
     }
     inherited_ = Fd(ends[0]);
     Fd notice(ends[1]);
-    // The child blocks signals from the terminal. It is killed when its owner exits, which a signal may cause at any
-    // time (ExitOnSignal).
+    // The child blocks the signals that end its owner, such as Ctrl-C. The kernel kills the child when its owner exits
+    // (PR_SET_PDEATHSIG), so a signal that ends the owner also ends the child.
     const sigset_t owner_signals = ending_signal_set();
     sigset_t before{};
     ::sigprocmask(SIG_BLOCK, &owner_signals, &before);
@@ -92,9 +92,8 @@ Child::Child(std::initializer_list<int> descriptors, const std::function<void()>
     wait_until_descriptors_closed(std::chrono::seconds(1)); // takes under 1 ms, except on a busy machine
 }
 
-// A descriptor that we close while the child has a copy of it stays open in the child. If it is a link to probes, the
-// child would detach the probes at its exit, which is slow. So this waits until the child has closed its copies, and
-// closes nothing meanwhile.
+// Waits until the child has closed its copies of our descriptors. If we closed a BPF link earlier, the child's copy
+// would keep the link open, and the child would detach the probes when it exits, which is slow.
 void Child::wait_until_descriptors_closed(std::chrono::milliseconds timeout)
 {
     pollfd copies{inherited_.get(), POLLIN, 0};

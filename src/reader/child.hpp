@@ -42,7 +42,7 @@ public:
 private:
     void wait_until_descriptors_closed(std::chrono::milliseconds timeout);
 
-    Fd inherited_; // pipe that shows when the child has closed its inherited descriptors; closed afterwards
+    Fd inherited_; // read end of a pipe that hangs up when the child has closed the descriptors it inherited
     pid_t pid_ = -1;
     int error_ = 0;
     bool succeeded_ = false;

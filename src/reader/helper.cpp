@@ -70,7 +70,7 @@ std::optional<Message> Connection::receive()
         got.file = Fd(file);
     }
     const bool ended = size <= 0 || message.msg_flags & MSG_TRUNC;
-    closed_ |= ended; // also set by a failed send(), although messages may be left to receive
+    closed_ |= ended; // a failed send() sets it too, although unread messages may be left
     if (ended)
         return std::nullopt;
     got.bytes = buffer_.substr(0, static_cast<size_t>(size));

@@ -34,10 +34,10 @@ public:
 
     explicit Connection(Fd socket) : socket_(std::move(socket)) {}
 
-    // Returns false if the other end is closed or, if dont_wait is set, its buffer is full.
+    // Returns false if the other end is closed, or if dont_wait is set and the socket's buffer is full.
     bool send(std::string_view bytes, int file = -1, bool dont_wait = false);
-    // Waits up to timeout. Returns nullopt if there is no message, or if the other end is closed; closed() is true
-    // then.
+    // Waits up to timeout. Returns nullopt if no message arrives in that time, or if the other end is closed. closed()
+    // tells the two cases apart.
     std::optional<Message> receive(std::chrono::milliseconds timeout);
     std::optional<Message> receive(); // waits without a limit
     bool closed() const { return closed_; }

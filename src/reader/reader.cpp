@@ -27,8 +27,9 @@ constexpr auto slow_restart_interval = 60s;
 constexpr unsigned consecutive_deaths_max = 3;
 // Up to this number of deaths, the next helper starts at once, so that other questions need not wait.
 constexpr unsigned quick_restarts_max = 8;
-constexpr auto second_helper_after = 50ms; // age of a pending question from which other questions use another helper
-constexpr long pending_of_user_max = 64;   // pending questions per user; leaves room for questions about other users
+constexpr auto second_helper_after = 50ms; // if a question has been pending this long, other questions use another
+                                           // helper
+constexpr long pending_of_user_max = 64;   // pending questions per user and helper; leaves room for other users
 // Limited, because a helper that malicious data has taken over could send forever.
 constexpr int messages_per_poll_max = 256;
 
@@ -256,7 +257,8 @@ bool Reader::has_share(const Question& question) const
                                 of_user_.used(question.user, now) < user_allowance);
 }
 
-// took: time between polls that found no answer. It excludes time in which the tool itself was busy with other work.
+// took: time for which the helper has worked on the question, up to the last poll that found no answer. Later time is
+// not charged, because the tool may have been busy with other work.
 void Reader::charge(const Question& question, Clock::duration took)
 {
     constexpr auto negligible = 5ms;

@@ -47,12 +47,13 @@ public:
     };
     // Definition of the helpers. Must have serve, and either apply or apply_part.
     struct Service {
-        // Sandbox that the helper enters before serve; nullopt if serve enters it (serve_in_sandbox()) or none is used.
+        // Sandbox that the helper enters before it calls serve. nullopt if serve itself enters one (see
+        // serve_in_sandbox()), or if no sandbox is used.
         std::optional<Sandbox> sandbox{};
         std::function<void(Helper::Task&)> serve; // main function of the helper
         std::function<bool(Message)> apply{};     // applies a one-message answer; returns false if it is malformed
         std::function<Reply(Part)> apply_part{};  // applies one message of an answer that may have several messages
-        // Called after a helper was lost together with its pending questions and its state.
+        // Called after a helper was lost; its pending questions and its state are lost, too.
         std::function<void()> restarted{};
         // Called when a helper was lost. Returns true if the pool should blame no process.
         std::function<bool(const Loss&)> lost{};
@@ -64,11 +65,11 @@ public:
         std::function<void(std::string)> report{};
         std::function<Clock::time_point()> clock = Clock::now;
         Clock::duration hang_timeout = default_hang_timeout; // maximum time without a message from a busy helper
-        size_t processes = 1;      // maximum number of helpers; another one is started if all are slow
+        size_t processes = 1;      // maximum number of helpers; another one is started if all running ones are slow
         size_t questions = 128;    // maximum number of pending questions per helper
-        bool limits_shares = true; // if true, helper time is limited per process and per user
-        // If false, no process is blamed. Instead, after three consecutive deaths, a helper is started at most once a
-        // minute, and not before the previous helper, which was killed, has exited.
+        bool limits_shares = true; // limit the helper time spent on each process and on each user
+        // If false, no process is blamed. A new helper is then started only after the previous one has exited and,
+        // after three consecutive deaths, at most once a minute.
         bool blames = true;
     };
 
@@ -82,9 +83,10 @@ public:
     enum class Outcome : uint8_t {
         answered,
         pending, // the question was sent; its answer arrives later
-        refused, // not sent, because the process is blocked or has used its share, or too many questions are pending
+        refused, // not sent: the process is blocked, its helper time is used up, or no helper can take a question
     };
-    // about: the process that the question is about, which can delay the answer; 0 if none.
+    // about: process that the question is about, 0 if none. Time spent waiting for the answer is charged to this
+    // process.
     Outcome ask_or_post(pid_t about, std::string_view question);
     // Returns true if the answer has been applied.
     bool ask(pid_t about, std::string_view question) { return ask_or_post(about, question) == Outcome::answered; }
@@ -111,8 +113,8 @@ public:
     void remember(pid_t about) { blame_.user_of(about); }
     Blame& blame() { return blame_; }
 
-    // Ends idle helpers. Each works on a copy of the tool's state, made when the helper was started and now out of
-    // date; new helpers get the current state.
+    // Ends idle helpers, so that the next questions go to new helpers. A helper works on a copy of the tool's state,
+    // made when the helper was started.
     void retire_idle();
     bool is_running() const;                         // true if there is any helper
     int start_error() const { return start_error_; } // errno of the last attempt to start a helper; 0 if it succeeded
@@ -155,9 +157,9 @@ private:
     uint64_t questions_ = 0; // number of questions sent so far
     unsigned deaths_ = 0;
     int start_error_ = 0;
-    bool reported_ = false; // true once a loss was reported that no process is to blame for
+    bool reported_ = false; // true once a loss without a process to blame was reported
 
-    TimeAccounts<pid_t> of_process_{20}; // helper time used
+    TimeAccounts<pid_t> of_process_{20}; // helper time used for questions about each process
     TimeAccounts<uint64_t> of_user_{5};
 };
 
@@ -188,7 +190,7 @@ inline bool send_in_parts(Connection& owner, std::string_view bytes)
     return true;
 }
 
-// Joins the parts of one answer after another, each up to a maximum size. Used by the owner.
+// Joins the parts of an answer, up to a maximum size. Used by the owner, for one answer after another.
 class JoinedParts {
 public:
     explicit JoinedParts(size_t bytes_max) : bytes_max_(bytes_max) {}

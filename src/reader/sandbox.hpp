@@ -17,12 +17,12 @@ struct Sandbox {
     std::optional<uint64_t> output_bytes{}; // maximum size of a file that it writes
 };
 
-// Sandbox that may read the mappings, roots and memory of all processes, and any file.
+// Sandbox that allows reading any file, and the mappings, roots and memory of all processes.
 Sandbox process_reading_sandbox(uint64_t memory_bytes);
 
 // Enters the sandbox irrevocably. The process gets its own user id, loses all privileges that the sandbox does not
 // grant, and is killed if it makes a system call that the sandbox does not allow. Builds with sanitizers limit neither
-// system calls nor memory. The process exits if the kernel refuses a step.
+// system calls nor memory. The process exits if the kernel refuses to change its user id or capabilities.
 void enter_sandbox(const Sandbox& sandbox);
 
 } // namespace gpusnoop

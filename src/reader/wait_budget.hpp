@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Budget for the time that a tool's event loop waits for helpers. All helpers share it, so that reports and signals are
-// on time, however many processes make helpers slow. Answers that come too late are applied when they arrive.
+// Budget for the time that a tool's event loop waits for helpers. All helpers share it, so that reports are printed and
+// signals handled on time, however many processes make helpers slow. Late answers are applied when they arrive.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace gpusnoop {
 
-// Accounts of the time spent on each process or user. Because a process can make requests about it slow, used time is
-// credited back only gradually, as a share of the elapsed time.
+// Accounts of the time spent on each process or user. A process can make requests about itself slow on purpose, so used
+// time is credited back only gradually, as a fraction of the elapsed time.
 template<class Key>
 class TimeAccounts {
 public:
@@ -55,8 +55,8 @@ class WaitBudget {
 public:
     using Clock = std::chrono::steady_clock;
 
-    // Returns how long the loop may wait for an answer about this process, which the user owns. If zero or negative, it
-    // must not wait.
+    // Returns how long the event loop may wait for an answer about this process of this user. If the result is zero or
+    // negative, the loop must not wait.
     Clock::duration left(pid_t process, uint64_t user, Clock::time_point now) const
     {
         return std::min({for_process - of_process_.used(process, now), for_user - of_user_.used(user, now),
@@ -71,9 +71,9 @@ public:
     }
 
 private:
-    // Burst limits. They make a report at most 0.2 s late, and leave time for other processes and users.
+    // Burst limits. They delay a report by at most 0.2 s, and leave time for other processes and users.
 #ifdef __SANITIZE_ADDRESS__
-    static constexpr int scale = 4; // helpers are several times slower
+    static constexpr int scale = 4; // the sanitizer makes helpers several times slower
 #else
     static constexpr int scale = 1;
 #endif
