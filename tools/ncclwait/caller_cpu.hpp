@@ -18,7 +18,8 @@ using Caller = std::pair<ImageId, uint32_t>; // process and thread id
 class CallerCpu {
 public:
     struct Share {
-        uint64_t covered_ns = 0; // time since the last report, or since the thread's first reading if that is later
+        uint64_t covered_ns = 0; // measured time: from the last report, or from the thread's first reading if later, to
+                                 // its last reading
         uint64_t used_ns = 0;
         uint64_t waited_ns = 0; // time for which the thread was runnable but had no CPU
     };
@@ -26,7 +27,7 @@ public:
     // Call this once a second, and before each report, with the threads that have made calls since the last report. A
     // thread that exits keeps its last values.
     void read(std::span<const Caller> callers, uint64_t now_ns);
-    // nullopt if the thread has not been read twice.
+    // CPU time of a thread since the last report. It needs two readings; nullopt if there are fewer.
     std::optional<Share> of(const Caller& caller) const;
     // Call this after each report. Forgets threads that have exited.
     void begin_interval();
@@ -50,8 +51,8 @@ private:
 // few seconds, then again after pauses that double each time.
 class IdleScans {
 public:
-    static constexpr unsigned scans_in_a_row =
-        4; // the first result arrives by the second scan, and two results must agree
+    // The result of a scan arrives by the next scan, and a verdict needs two results that agree.
+    static constexpr unsigned scans_in_a_row = 4;
     static constexpr uint64_t first_pause_ns = 1'000'000'000, longest_pause_ns = 16'000'000'000;
 
     // Call this once a second for each silent communicator. since_ns: time when it became silent. waits: true if one of

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t max_pending_lines = 4096; // per communicator
 constexpr uint64_t max_wait_ns =
-    2'000'000'000; // if a rank makes no call for this long after its wait for the GPU, its arrival is complete
+    2'000'000'000; // a rank's arrival is also complete if the rank makes no call for this long after its wait
 
 } // namespace
 
@@ -40,7 +40,7 @@ void Collectives::add_failure(const Rank& rank, const Arrival& arrival, int resu
     loose_lines_.push_back(std::move(line));
 }
 
-// Attributes a wait to the last collective that the rank entered before it.
+// Attributes a wait to the last collective that the rank entered before the wait began.
 void Collectives::add_wait(Communicator& communicator, Rank& rank, const waited_record& wait)
 {
     const uint64_t wait_ns = wait.end_ns - wait.begin_ns;

@@ -9,7 +9,8 @@ namespace gpusnoop {
 namespace {
 
 constexpr size_t mismatches_max = 256;
-// If ranks are aligned, mismatches count only after this many matches in a row. Before, the alignment may be wrong.
+// For aligned ranks, a mismatch is reported only after this many matches in a row. Until then, the alignment itself may
+// be wrong.
 constexpr uint64_t min_matches = 64;
 
 } // namespace

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::array<uint8_t, 12> type_bytes = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1}; // enum ncclDataType_t
 
-// Operations whose count argument is the number of elements per rank. Such a call moves that many for every rank.
+// Operations whose count argument is the number of elements per rank. The call moves this number times the number of
+// ranks.
 constexpr std::string_view counted_by_share[] = {"AllGather", "ReduceScatter", "AlltoAll", "Gather", "Scatter"};
 
 } // namespace

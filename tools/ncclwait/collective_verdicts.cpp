@@ -93,7 +93,7 @@ std::string unseen_ranks_text(const Collectives::Ref& ref)
 
 CollectiveVerdict mismatch(Stall stall, uint64_t now_ns)
 {
-    std::vector<std::pair<std::string, std::vector<unsigned>>> meanings; // in the order of their first ranks
+    std::vector<std::pair<std::string, std::vector<unsigned>>> meanings; // arguments, with the ranks that use them
     for (const Member& member : stall.members) {
         const std::string meaning = arguments_in_words(member);
         const auto known = std::ranges::find(meanings, meaning, &decltype(meanings)::value_type::first);
@@ -114,7 +114,7 @@ CollectiveVerdict mismatch(Stall stall, uint64_t now_ns)
     verdict.stall.since_ns = 0; // no rank waits
     const auto& number = verdict.stall.ref.number;
     verdict.text = number ? fmt::format("collective {} differs between ranks: {}", *number, verdict.text)
-                          : fmt::format("the same collective differs between ranks: {}", verdict.text);
+                          : fmt::format("a collective differs between ranks: {}", verdict.text);
     return verdict;
 }
 
@@ -131,7 +131,7 @@ std::vector<CollectiveVerdict> CollectiveVerdicts::check(Collectives& collective
     // Scans begin when half of the limit has passed, so that their results are available in time.
     std::vector<Stall> stalls = collectives.stalls(now_ns - std::min(now_ns, limit_ns_ / 2));
     std::set<pid_t> processes;
-    std::map<uint32_t, uint64_t> silent = std::exchange(silent_, {}); // as the previous check left it
+    std::map<uint32_t, uint64_t> silent = std::exchange(silent_, {}); // silent_ of the previous check
     for (const Stall& stall : stalls)
         if (stall.kind == Stall::Kind::silent)
             watch_silent(stall, now_ns, silent);
@@ -183,7 +183,7 @@ void CollectiveVerdicts::watch_silent(const Stall& stall, uint64_t now_ns, std::
 }
 
 // A communicator is stuck if two scans found a thread of one rank in the same wait, and no wait of that process has
-// returned since the process was first watched. If not, its processes are merely idle or stopped.
+// returned since the process was first watched. Otherwise, its processes are merely idle or stopped.
 bool CollectiveVerdicts::is_stuck(const Stall& stall, uint64_t now_ns) const
 {
     return std::ranges::any_of(stall.members, [&](const Member& member) {
@@ -205,8 +205,8 @@ bool CollectiveVerdicts::is_activity_known(const Stall& stall) const
     });
 }
 
-// Returns the current call of the thread that calls collectives. If that thread is in none, returns the current call of
-// another thread that waits for the GPU or is in an NCCL call.
+// Returns the NCCL call, or the wait for the GPU, that the rank's calling thread is in. If there is none, returns that
+// of another thread of the process. May return null.
 const ThreadPlaces::Place* CollectiveVerdicts::place_of(const Member& member) const
 {
     const auto& places = places_.of(static_cast<pid_t>(member.image.pid));
@@ -303,7 +303,8 @@ namespace {
 
 constexpr int64_t shift_max = 128; // one rank may be at most this many calls ahead of another when tracing begins
 constexpr int64_t waits_to_align = 4;
-// Both limits are shares of calls. Even the right shift has impossible pairs, because some waits are for other streams.
+// Limits, as fractions of the compared pairs. A pair is impossible if one rank's wait for the call returned before the
+// other rank made the call. Even the correct shift has such pairs, because some waits are for other streams.
 constexpr double min_margin = 0.2, max_impossible = 0.5;
 
 } // namespace
@@ -313,7 +314,7 @@ std::optional<int64_t> shift_between(std::span<const Pattern> one, std::span<con
     const auto n = static_cast<int64_t>(one.size()), m = static_cast<int64_t>(other.size());
     const int64_t enough = (std::min(n, m) + 1) / 2;
     struct Fit {
-        double unlike, impossible; // shares of calls
+        double unlike, impossible; // fractions of pairs with different signatures, and of impossible pairs
         int64_t shift;
         auto operator<=>(const Fit&) const = default;
     };

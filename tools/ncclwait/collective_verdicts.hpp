@@ -82,8 +82,8 @@ private:
     Suspensions suspensions_;
     IdleScans idle_scans_;
     std::map<uint64_t, Reported> reported_;  // by communicator
-    std::map<uint32_t, uint64_t> silent_;    // by process id: time since when a process is watched
-    std::map<uint32_t, uint64_t> waited_ns_; // by process id in silent_: time when a wait last returned
+    std::map<uint32_t, uint64_t> silent_;    // by process id: time when watching began, CLOCK_MONOTONIC
+    std::map<uint32_t, uint64_t> waited_ns_; // by process id, for processes in silent_: time when a wait last returned
 };
 
 // Alignment of ranks that made calls before tracing began.
@@ -94,7 +94,8 @@ struct Pattern {
     uint64_t ns, done_ns, signature;
     static constexpr uint64_t never = UINT64_MAX;
 };
-// Returns the index in `other` of the call that matches the first call in `one`; nullopt if no match is clearly best.
+// Returns the shift, possibly negative, such that call i in `one` matches call i + shift in `other`. nullopt if no
+// shift is clearly best.
 std::optional<int64_t> shift_between(std::span<const Pattern> one, std::span<const Pattern> other);
 
 } // namespace gpusnoop

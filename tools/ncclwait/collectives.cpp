@@ -17,8 +17,10 @@ constexpr size_t all_arrivals_max = 1 << 21; // limit of queued arrivals in all 
 constexpr size_t group_calls_max = 1 << 12;
 constexpr size_t max_rank_callers = 64;                // limit of threads per rank
 constexpr size_t pattern_calls = 512;                  // number of calls compared to align ranks
-constexpr size_t calls_to_align = 16;                  // wait for this many calls, but for two rounds at most
-constexpr int64_t unknown_position = int64_t{1} << 40; // number of the first call of a rank created before the run
+constexpr size_t calls_to_align = 16;                  // number of calls to collect before aligning; after two rounds,
+                                                       // fewer suffice
+constexpr int64_t unknown_position = int64_t{1} << 40; // number given to the first call of a rank whose creation was
+                                                       // not traced
 
 } // namespace
 
@@ -72,8 +74,8 @@ void Collectives::learn(const comm_record& record)
     communicator.rounds = 0;
 }
 
-// Finds or adds the communicator of a rank. Communicators of two jobs may have the same hash. If a communicator already
-// has a rank with this number, it belongs to another job.
+// Finds or adds the communicator of a rank. Communicators of two jobs may have the same hash. A communicator belongs to
+// another job if it already has this rank number, or a different number of ranks.
 Collectives::Communicator& Collectives::communicator_of(Rank& rank)
 {
     for (auto& [number, one] : communicators_) {
@@ -91,7 +93,7 @@ Collectives::Communicator& Collectives::communicator_of(Rank& rank)
     return added;
 }
 
-// Detects that the record of a call was lost. The sequence numbers of later calls are then not known.
+// Detects a lost call record. The ranks must then be aligned again, because the positions of later calls are unknown.
 void Collectives::check_sequence(const collective_call& call)
 {
     Rank* const rank = find_rank(call.comm);

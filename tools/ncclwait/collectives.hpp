@@ -67,12 +67,12 @@ public:
         bool per_thread = false, per_size = false, per_stream = false;
         bool lines = false;   // collect lines (-e)
         bool failed = false;  // lines only for failed calls, and sums grouped by result
-        uint64_t unit_ns = 1; // unit of histograms of times
+        uint64_t unit_ns = 1; // unit of duration histograms, in ns
     };
     explicit Collectives(std::span<const Probe> probes, const Detail& detail) : probes_(probes), detail_(detail) {}
 
     struct Part {                  // sums since the last drain() by rank, operation, and the dimensions in Detail
-        uint64_t communicator = 0; // our own id
+        uint64_t communicator = 0; // id that we assign, because two jobs may have the same hash
         std::optional<uint64_t> hash{};
         ImageId image{};
         uint32_t tid = 0;
@@ -87,7 +87,7 @@ public:
         CollectiveSums sums;
     };
 
-    // Identifies a collective. ranks, here: number of ranks in its communicator, and of those on this machine.
+    // Identifies a collective. ranks: number of ranks in its communicator. here: number of these ranks on this machine.
     struct Ref {
         uint64_t communicator = 0, hash = 0;
         unsigned ranks = 0, here = 0;
@@ -105,25 +105,26 @@ public:
         uint64_t elements = 0;
         uint32_t root = 0;
         uint8_t type = 0, reduction = 0;
-        uint64_t wait_ns = 0; // longest wait for the GPU between this collective and the process's next; 0: none
+        uint64_t wait_ns = 0; // longest wait for the GPU that began between this collective and the rank's next; 0:
+                              // none
         int32_t stack = -1;   // id of the call stack; negative: none
     };
-    // The arrivals of all ranks at one collective, in the order of ranks. An arrival that cannot be joined has its own
+    // The arrivals of all ranks at one collective, by ascending rank. An arrival that cannot be joined has its own
     // line.
     struct Line {
         Ref ref;
         bool joined = false;
         std::vector<RankArrival> ranks;
-        int result = 0; // result of a failed call, which need not be a collective call
+        int result = 0; // result, if this is a failed call; such a call need not be a collective
     };
-    // A rank of a stalled communicator, with its arrival at the stalled collective. If it has not entered that, the
-    // arrival is at the last collective that it entered.
+    // A rank of a stalled communicator, with its arrival at the stalled collective. If the rank has not entered that
+    // collective, this is its arrival at the last collective that it entered.
     struct Member : RankArrival {
         bool has_entered = false;            // the rank has entered the stalled collective
         bool called = false;                 // the rank has entered a collective since tracing began
         bool exited = false;                 // the process has exited
         bool destroyed = false;              // the rank has destroyed the communicator
-        std::optional<uint64_t> elsewhere{}; // hash of another communicator that the process has used since then
+        std::optional<uint64_t> elsewhere{}; // hash of the last other communicator that the process has used since
         std::string_view operation_elsewhere{};
     };
     // A communicator that makes no progress, or whose ranks make different calls.
@@ -142,11 +143,11 @@ public:
     void learn(const comm_record& record);
     void add(const collective_call& call);
     void waited(const waited_record& wait);
-    // Returns the process that uses a communicator, given the kernel side's number of the communicator.
+    // Returns the process of a rank. comm: the rank's number in the kernel side's records (collective_call::comm).
     std::optional<ImageId> image_of(uint32_t comm) const;
     // True if some ranks must be aligned, which requires tracing waits.
     bool needs_alignment() const;
-    // Threads that have made calls since the last drain(), for any rank.
+    // Threads of all ranks that have made calls since the last drain().
     std::vector<Caller> callers() const;
     // Call this when a process has exited.
     void forget(const ImageId& image);

@@ -43,7 +43,7 @@ const std::pair<const unsigned, G::Late>* straggler(const G& g)
     return top == g.late.end() || !top->second.calls || g.communicators.size() > 1 ? nullptr : &*top;
 }
 
-// False for a row with all ranks of several communicators, because one of these ranks is always the last.
+// False for a row that sums all ranks of several communicators: in each of its calls, one of the row's ranks is last.
 bool has_last_calls(const G& g, const C& c)
 {
     return c.of_ranks() || g.communicators.size() == 1;
@@ -71,7 +71,7 @@ Cell if_joined(const G& g, uint64_t value)
     return g.sums.joined ? Cell(value) : Cell();
 }
 
-// CPU time of all calling threads; nullopt if it is not known for any of them.
+// Total CPU time of the calling threads; nullopt if it is unknown for all of them.
 std::optional<CallerCpu::Share> cpu_of(const G& g, const C& c)
 {
     std::optional<CallerCpu::Share> sum;
@@ -145,7 +145,7 @@ constexpr F fields[] = {
     {{"GPU", "device", Unit::count, 3},
      where_set<C, &Settings::rank>,
      [](const K&, const G& g, const C&) { return cell_if(g.device); },
-     "GPU of the rank, in the numbering of its process (`--by rank`).",
+     "CUDA device number of the rank's GPU in its process (`--by rank`).",
      extra},
     {{"RANKS", "", Unit::text, 5},
      [](const C& c) { return c.settings.rank ? Shown::no : Shown::text; },
@@ -158,8 +158,8 @@ constexpr F fields[] = {
     {{"SIZE", "size_bytes", Unit::bytes, 6},
      where_set<C, &Settings::size>,
      [](const K& k, const G&, const C&) { return cell_if(k.size); },
-     "Calls of at least this many bytes (a power of two), and fewer than twice as many (`--by size`); empty if their "
-     "size is not known."},
+     "Lower limit of the calls' size, a power of two: the calls move at least this many bytes, and less than twice as "
+     "many (`--by size`). Empty if their size is not known."},
     {{"STREAM", "stream", Unit::hex, 14},
      where_set<C, &Settings::stream>,
      [](const K& k, const G&, const C&) { return cell_if(k.stream); },
@@ -167,28 +167,29 @@ constexpr F fields[] = {
     {{"CALLS/s", "", Unit::rate, 7},
      unless_failed<C>,
      [](const K&, const G& g, const C& c) { return per_second(g.sums.calls, c); },
-     "Calls by all ranks of the row."},
+     "Calls per second, summed over all ranks of the row."},
     {{"CALLS", "calls", Unit::count, 7}, unless_failed<C>, sum<&CollectiveSums::calls>, "", extra},
     {{"BYTES/s", "", Unit::bytes, 7},
      unless_failed<C>,
      [](const K&, const G& g, const C& c) {
          return Cell(static_cast<uint64_t>(static_cast<double>(g.sums.bytes) / c.seconds));
      },
-     "Bytes of these calls, counted like nccl-tests: elements times their size; for AllGather, ReduceScatter, "
-     "AlltoAll, Gather and Scatter, times the number of ranks. This is not a bus bandwidth, because it is not seen "
-     "when a call is executed."},
+     "Bytes that these calls move per second, counted as in nccl-tests: number of elements times element size; for "
+     "AllGather, ReduceScatter, AlltoAll, Gather and Scatter, also times the number of ranks. This is not a bus "
+     "bandwidth, because the tool does not see when the GPU executes a call."},
     {{"BYTES", "bytes", Unit::bytes, 7}, unless_failed<C>, sum<&CollectiveSums::bytes>, "", extra},
     {{"SIZE50", "size_p50_bytes", Unit::bytes, 6},
      [](const C& c) {
          return c.settings.rank ? unless_failed<C, Shown::json>(c) : unless_failed<C>(c);
-     }, // in rows of ranks only in JSON, because all ranks have the same sizes
+     }, // with --by rank only in JSON, because all ranks have the same sizes
      [](const K&, const G& g, const C&) { return percentile(g.sums.sizes, 0.5); },
-     "Median size of a call. In rows of ranks only with `--columns`, because all ranks have the same."},
+     "Median size of a call. With `--by rank`, shown only if `--columns` adds it, because it is the same for all "
+     "ranks."},
     {{"ENQ(us)", "", Unit::ns_as_us, 7},
      unless_failed<C>,
      [](const K&, const G& g, const C&) { return mean(g.sums.enqueue_ns, g.sums.calls); },
-     "Average time of a call on the CPU, with its share of the group's end; in JSON, the sum. Collectives return when "
-     "they are enqueued, so this is not GPU time."},
+     "Average duration of a call on the CPU, including its share of ncclGroupEnd; in JSON, the sum. A call returns as "
+     "soon as it is enqueued, so this is not GPU time."},
     {{"", "enqueue_ns", Unit::count}, unless_failed<C, Shown::json>, sum<&CollectiveSums::enqueue_ns>},
     {{"WAIT(us)", "", Unit::ns_as_us, 8},
      [](const C& c) { return c.of_ranks() ? unless_failed<C, Shown::text>(c) : Shown::no; },
@@ -218,8 +219,8 @@ constexpr F fields[] = {
      [](const K&, const G& g, const C& c) {
          return has_last_calls(g, c) ? share(last_calls(g, c).calls, joined_calls(g, c)) : Cell();
      },
-     "Share of joined calls in which LAST was last; in rows of ranks, in which this rank was. If no rank is slow, all "
-     "have similar shares."},
+     "Share of joined calls in which the rank in LAST arrived last; in rows without LAST, in which a rank of the row "
+     "arrived last. If no rank is slow, all ranks have similar shares."},
     {{"", "last_calls", Unit::count},
      unless_failed<C, Shown::json>,
      [](const K&, const G& g, const C& c) {
@@ -234,18 +235,18 @@ constexpr F fields[] = {
          const G::Late late = last_calls(g, c);
          return as_joined(g, mean(late.ns, late.calls));
      },
-     "Average time in these calls from the last but one arrival to the last: what the call would gain if that rank "
-     "were on time. In JSON, the sum."},
+     "Average time from the second-last arrival to the last one, in the calls that LAST% counts: the time that a call "
+     "would save if its last rank were on time. In JSON, the sum."},
     {{"", "late_ns", Unit::count},
      unless_failed<C, Shown::json>,
      [](const K&, const G& g, const C& c) { return if_joined(g, last_calls(g, c).ns); }},
     {{"CPU%", "", Unit::percent, 5},
      of_one_rank<Shown::text>,
      cpu_percent<&CallerCpu::Share::used_ns>,
-     "Share of the time in which the rank's calling threads ran (CPU%), and in which they were runnable but had no "
-     "CPU, because other threads used the CPUs or their cgroup was throttled (RUNQ%), with `--by rank`. Counted from a "
-     "second or less after a thread's first call; may exceed 100 if several threads call. A late rank with a high "
-     "RUNQ% is late because it lacks CPU time; `cudagap`(8) shows why."},
+     "With `--by rank`: share of the time in which the rank's calling threads ran (CPU%), or were runnable but had no "
+     "CPU (RUNQ%), because other threads used the CPUs or the cgroup was throttled. The measurement starts within a "
+     "second of a thread's first call. Values may exceed 100 if several threads call. A late rank with a high RUNQ% is "
+     "late because it lacks CPU time; `cudagap`(8) shows why."},
     {{"RUNQ%", "", Unit::percent, 5}, of_one_rank<Shown::text>, cpu_percent<&CallerCpu::Share::waited_ns>},
     {{"", "cpu_ns", Unit::count}, of_one_rank<Shown::json>, cpu_cell<&CallerCpu::Share::used_ns>},
     {{"", "run_queue_ns", Unit::count}, of_one_rank<Shown::json>, cpu_cell<&CallerCpu::Share::waited_ns>},
@@ -264,8 +265,8 @@ constexpr F fields[] = {
      [](const C& c) { return c.errors || c.options.failed_only ? Shown::both : Shown::json; },
      sum<&CollectiveSums::errors>,
      "Calls that failed, and asynchronous errors of communicators. The column appears only if there are some. With "
-     "`-x`, only this column, RESULT and the keys of the row are shown. Failed calls without a communicator, such as "
-     "ncclCommInitRank, are in a row without one; `--by pid,op` separates them."},
+     "`-x`, the table has only this column, RESULT, and the columns that identify a row. Failed calls without a "
+     "communicator, such as ncclCommInitRank, share a row with an empty COMMUNICATOR; `--by pid,op` separates them."},
     {{"RESULT", "result", Unit::text, 22},
      where_failed<C, Shown::both>,
      [](const K& k, const G&, const C&) { return Cell(result_name(Library::nccl, k.result)); },
@@ -276,18 +277,20 @@ constexpr F fields[] = {
     {{"UNSIZED", "unsized_calls", Unit::count, 7},
      unless_failed<C>,
      sum<&CollectiveSums::unsized>,
-     "Calls whose bytes are not known: calls with an unknown data type, ncclAllToAllv, and signals.",
+     "Calls whose bytes are not known: calls with an unknown data type, ncclAllToAllv, ncclSignal and ncclWaitSignal.",
      extra},
     {{"JOIN", "join", Unit::text, 7},
      unless_failed<C>,
      [](const K&, const G& g, const C&) { return joined_cell(g); },
-     "How the ranks' calls are joined: `exact` (by number, because the communicator's creation was traced), `aligned` "
-     "(see above), `not yet` (too little has been seen), or `alone` (there is only one rank here).",
+     "How the ranks' calls are joined: `exact` (by sequence number, because the communicator's creation was traced), "
+     "`aligned` (by matching operations, sizes and waits), `not yet` (too few calls have been seen), or `alone` (there "
+     "is only one rank on this machine).",
      extra},
     F{{"OP", "op", Unit::text, 9},
       always<C>,
       [](const K&, const G& g, const C&) { return Cell(operations(g, g.operations.size())); },
-      "The operation, or the first of several by name and the number of others; in JSON, all of them."}
+      "The operation. If the row has several, the alphabetically first one and the number of others, such as "
+      "`AllGather+1`; in JSON, all of them."}
         .in_text([](const K&, const G& g, const C&) { return Cell(operations(g, 1)); }),
 };
 

@@ -93,9 +93,9 @@ Shown where_failed(const C& c)
 
 inline constexpr std::string_view about_communicator =
     "Hash of the communicator, 16 hexadecimal digits; a string in JSON. Before NCCL 2.18, the first 8 bytes of its id.";
-inline constexpr std::string_view about_ranks = "Ranks seen on this machine, of all ranks of the communicator. If some "
-                                                "are not seen, the rank that all wait for may "
-                                                "be on another machine.";
+inline constexpr std::string_view about_ranks = "Number of the communicator's ranks seen on this machine, and number "
+                                                "of all its ranks. If some are not seen, the rank that the others wait "
+                                                "for may be on another machine.";
 
 // Prints the groups as one table, in the order of Settings::sort. frames: returns the stack to print below a row.
 void print_groups(Output& output, const CollectiveGroups& groups, const Context& context, uint64_t wall_ns,
@@ -129,8 +129,8 @@ std::span<const Field<Context, RankLine>> line_fields();
 void print_line(Output& output, RankLines& lines, const Collectives::Line& line, const Context& context,
                 const std::function<Frames(const Collectives::RankArrival&)>& frames);
 
-// below: lines about the activity of ranks, to print below the verdict.
 std::vector<Column> verdict_columns();
+// below: lines about the activity of ranks, to print below the verdict.
 void print_verdict(Output& output, const CollectiveVerdict& verdict, const Context& context,
                    const std::vector<std::string>& below);
 

@@ -34,7 +34,7 @@ constexpr ToolSpec about{
                 "  ncclwait 5                  # a table every 5 seconds\n"
                 "  ncclwait --by rank 5        # how long each rank waits for the last one, and how often it is last\n"
                 "  ncclwait --by rank -U 5     # ... and the call stack of late ranks\n"
-                "  ncclwait --by pod 5         # which pod's ranks wait\n"
+                "  ncclwait --by pod 5         # how long the ranks of each pod wait\n"
                 "  ncclwait -e                 # a line per collective: when each rank entered it\n"
                 "  ncclwait -e -U              # ... and the call stack of the last rank\n"
                 "  ncclwait -x                 # failed calls, and communicators with asynchronous errors\n"
@@ -95,7 +95,7 @@ RunPlan NcclWait::plan()
         {"state", Layers::driver, capture_calls, true, uncaptured},
         {"event", Layers::driver, event_calls, false, uncaptured},
         {"life", Layers::driver, stream_calls, true, stale_streams},
-        {"waited", Layers::driver, work_waits, true, "no lateness of ranks in jobs older than the run", false},
+        {"waited", Layers::driver, work_waits, true, "no lateness of ranks in jobs that began before the run", false},
     };
     plan.needs_returns = true;
     plan.replay = {.by = settings_.by,

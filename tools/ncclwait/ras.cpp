@@ -194,7 +194,8 @@ std::optional<RasClient::Answer> RasClient::poll(uint64_t now_ns)
 
 namespace {
 
-constexpr uint64_t pause_ns = 2'000'000'000; // requests are rare, because each goes to all hosts of the job
+constexpr uint64_t pause_ns = 2'000'000'000; // minimum pause between requests, because each one involves all hosts of
+                                             // the job
 
 } // namespace
 

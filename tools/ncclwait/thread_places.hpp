@@ -33,9 +33,9 @@ public:
 
         bool is_wait() const { return probe->library != Library::nccl; }
     };
-    // Threads that are in such a call, by thread id.
+    // Threads that are in an NCCL call or a wait for the GPU, by thread id.
     const std::map<uint32_t, Place>& of(pid_t pid) const;
-    // True if the process has been scanned. Threads that of() does not list are then known to be in no such call.
+    // True if the process has been scanned. Threads that of() does not list are then known to be in neither.
     bool is_known(pid_t pid) const;
 
 private:
