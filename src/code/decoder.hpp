@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machine code analysis: finds kernel registration calls and their arguments, functions that forward to other
-// functions, and addresses for probes. One implementation per instruction set. The code belongs to a traced process and
-// is not trusted.
+// Machine code analysis: finds calls that register CUDA kernels, functions that forward to other functions, and
+// addresses for probes. One implementation per instruction set. The code belongs to a traced process and is not
+// trusted.
 #pragma once
 
 #include <array>
@@ -96,8 +96,9 @@ public:
     // Finds branches by byte patterns, without decoding all code. May report bytes that only look like a branch.
     virtual void branches(const Code& code, const std::function<void(const Branch&)>& found) const = 0;
 
-    // These also search by byte patterns. minus_ones() finds instructions that set the fifth argument to -1 (32 bits).
-    // addresses() finds instructions that load an address, and calls found(address of the instruction, loaded address).
+    // The next two also search by byte patterns. minus_ones() finds instructions that set the fifth argument to -1 (32
+    // bits), as calls of __cudaRegisterFunction do. addresses() finds instructions that load an address, and calls
+    // found(address of the instruction, loaded address).
     virtual void minus_ones(const Code& code, const std::function<void(uint64_t)>& found) const = 0;
     virtual void addresses(const Code& code, const std::function<void(uint64_t, uint64_t)>& found) const = 0;
 

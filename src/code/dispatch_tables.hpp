@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finder of the targets of exported functions that forward through a table. Nearly all functions of libamdhip64 forward
-// like this since ROCm 6.1. Every step is verified in the file's code.
+// Finds the targets of exported functions that forward their calls through a table of function pointers. Since ROCm
+// 6.1, nearly all functions of libamdhip64 do so. Every step is verified in the file's code.
 #pragma once
 
 #include "code/decoder.hpp"
@@ -166,8 +166,8 @@ protected:
 };
 
 // Tracks the stores of a function that fills a table on its first call and returns a pointer to the table. The first
-// call stores that pointer in a variable after it has filled the table. Later calls only load the pointer; the code for
-// them comes first.
+// call stores that pointer in a variable after it has filled the table. Later calls only load the pointer. In the
+// machine code, their path comes before the code that fills the table.
 class FilledTable {
 public:
     // If different values are stored at the same address, the value there becomes unknown.

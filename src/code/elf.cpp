@@ -344,7 +344,8 @@ std::vector<Symbol> Elf::functions(std::span<const std::string_view> names) cons
     for (const bool dynamic : {true, false}) {
         const SymbolTable& table = impl_->table(*this, dynamic);
         for (size_t i = 1; i < table.symbols.size() && found.size() < max_found; i++) {
-            // Skips undefined symbols: the symbol of an imported function may have an address, that of the PLT entry.
+            // Skips undefined symbols, because the value of an imported function's symbol may be the address of its PLT
+            // entry.
             const Elf64_Sym& s = table.symbols[i];
             if (ELF64_ST_TYPE(s.st_info) != STT_FUNC || s.st_shndx == SHN_UNDEF)
                 continue;

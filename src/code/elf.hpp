@@ -50,8 +50,8 @@ public:
     std::string build_id() const; // lower-case hex, or empty
     bool has_section(std::string_view name) const;
 
-    // Returns the defined FUNC symbols in .dynsym and .symtab that have exactly one of these names, any binding and
-    // visibility, and lie in an executable segment. One entry per name and file offset.
+    // Returns the defined FUNC symbols in .dynsym and .symtab whose name is one of `names` and that lie in an
+    // executable segment. Binding and visibility do not matter. One entry per name and file offset.
     std::vector<Symbol> functions(std::span<const std::string_view> names) const;
 
     // Returns the range of the exported OBJECT symbol with this name. nullopt if there is none.

@@ -38,8 +38,8 @@ public:
     // Returns, for each name, the addresses (GOT entries) at which the loader stores the address of the function.
     std::vector<std::vector<uint64_t>> slots(std::span<const std::string_view> names) const;
 
-    // Returns the pointers at these addresses after relocation, as if the file were loaded at 0, by address. Omits
-    // addresses whose pointer is unknown.
+    // Returns a map from these addresses to the pointers stored there after relocation, as if the file were loaded at
+    // 0. Omits addresses whose pointer is unknown.
     std::unordered_map<uint64_t, uint64_t> pointers(std::span<const uint64_t> addresses) const;
 
     // Returns the value of a dynamic tag (DT_*).

@@ -3,8 +3,8 @@
 // attached. Runs in a sandboxed helper process (reader/helper.hpp), because it reads untrusted data of other processes.
 //
 // A frame belongs to a CUDA call if its function is exported or is the target of an exported thunk. Up to release 575,
-// NVIDIA's driver exports thunks of 30 bytes, which jump to the function and leave no frame. It does not matter how the
-// function was called.
+// NVIDIA's driver exports thunks of 30 bytes, which jump to the function and leave no frame. The search finds any call
+// of such a function, for example through the PLT or through a pointer.
 #pragma once
 
 #include "code/process_image.hpp"

@@ -57,7 +57,7 @@ public:
 
     // After this call, word() reads only this copy of the memory at `address`.
     void use_copy(uint64_t address, std::string_view bytes);
-    bool read_past_copy() const { return asked_beyond_; } // a word past its end was requested
+    bool read_past_copy() const { return asked_beyond_; } // true if word() was called for an address past its end
 
     bool is_executable(uint64_t address) const { return find(address) != nullptr; }
 

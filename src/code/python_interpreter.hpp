@@ -7,9 +7,9 @@
 // another thread.
 //
 // The pthread key is found by comparing memory: it is the key whose slot in each thread contains the thread's own
-// state. Several keys may match (in PyTorch, pybind11 has such a key). Then the key that the code of
-// PyGILState_GetThisThreadState() reads is used. The offset of the thread-local variable also comes from that code, and
-// is then checked in memory.
+// state. Several keys may match (in PyTorch, pybind11 has such a key). In that case, the key that
+// PyGILState_GetThisThreadState() reads is used. The offset of the thread-local variable also comes from the code of
+// this function, and is then checked in memory.
 #pragma once
 
 #include "bpf/shared/python.h"

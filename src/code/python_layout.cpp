@@ -191,7 +191,7 @@ std::optional<PythonOffsets> debug_offsets(std::span<const uint8_t> runtime)
         read_offset(runtime, at->bytes_data, l.bytes_data);
     if (!all)
         return std::nullopt;
-    // A pointer to the UTF-8 text and its length precede the characters.
+    // In a non-ASCII string, the length of the UTF-8 text and a pointer to it precede the characters.
     l.text_other = static_cast<uint16_t>(l.text_ascii + 2 * sizeof(uint64_t));
     return offsets;
 }

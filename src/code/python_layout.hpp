@@ -22,7 +22,7 @@ struct PythonVersion {
     uint16_t threads = 0;
     uint16_t next_thread = 0;
     bool in_variable = false; // a thread-local variable, not a pthread key, holds the thread state
-    python_layout layout{};   // its slot is not set
+    python_layout layout{};   // offsets for BPF programs; the member `slot` is not set
 
     static constexpr unsigned first = 8, last = 15;
 };

@@ -26,7 +26,8 @@ struct Instruction {
 
 bool decode(std::span<const uint8_t> bytes, Instruction& to);
 
-// Returns the number of the general register that `reg` is or is a part of. nullopt for other registers.
+// Returns the number of the general register to which `reg` belongs: 0 for rax, eax, ax and al. nullopt for other
+// registers.
 std::optional<size_t> number_of(ZydisRegister reg);
 
 bool is_memory_at_rip(const ZydisDecodedOperand& operand);

@@ -49,7 +49,7 @@ void fields(auto& each, same_as_const<PendingCallsQuestion> auto& q)
 
 // A call that has not returned.
 struct PendingCall {
-    static constexpr size_t callers_max = 48; // limit per thread that keeps an answer within a message
+    static constexpr size_t callers_max = 48; // maximum per thread, so that an answer fits into a message
 
     uint32_t probe = 0; // row number in the probe table, counted from 1; 0: the thread is in no traced call
     uint64_t stack = 0; // the caller's stack pointer: equal for consecutive calls, different for nested calls

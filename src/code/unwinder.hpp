@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stack unwinder for threads of other processes. It uses their registers and memory. If a thread runs meanwhile, the
-// result may be wrong, so callers trust a result only if they get it twice.
+// Stack unwinder for threads of other processes, based on their registers and memory. If a thread runs while it is
+// unwound, the result may be wrong, so callers trust a result only if they get it twice.
 #pragma once
 
 #include "code/call_frames.hpp"

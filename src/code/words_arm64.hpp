@@ -16,7 +16,7 @@ namespace gpusnoop::arm64 {
 
 constexpr size_t word_bytes = 4;
 constexpr size_t link = 30, x31 = 31; // x31 means zero or the stack pointer, depending on the instruction
-constexpr size_t lost_in_calls = 18;  // x0 to x18, which, like the link register, are caller-saved
+constexpr size_t lost_in_calls = 18;  // calls may change x0 to x18 and the link register
 
 struct Pattern {
     uint32_t mask, value;
