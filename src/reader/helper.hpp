@@ -37,7 +37,7 @@ public:
     // Returns false if the other end is closed, or if dont_wait is set and the socket's buffer is full.
     bool send(std::string_view bytes, int file = -1, bool dont_wait = false);
     // Waits up to timeout. Returns nullopt if no message arrives in that time, or if the other end is closed. closed()
-    // tells the two cases apart.
+    // distinguishes the two cases.
     std::optional<Message> receive(std::chrono::milliseconds timeout);
     std::optional<Message> receive(); // waits without a limit
     bool closed() const { return closed_; }

@@ -35,8 +35,8 @@ inline constexpr Field<C, L> first_line_fields[] = {
     {{"TIME", "time", Unit::time, 8},
      [](const C& c) { return c.options.timestamps ? Shown::both : Shown::json; },
      [](const L& l, const C&) { return Cell(l.wall_ns); },
-     "Entry of the call: as time of day; in seconds since the first line; and, in JSON, in nanoseconds of "
-     "CLOCK_MONOTONIC."},
+     "Time at which the call was entered. TIME is the time of day. TIME(s) is in seconds since the first line; its "
+     "JSON value is in nanoseconds of CLOCK_MONOTONIC."},
     Field<C, L>{{"TIME(s)", "time_ns", Unit::seconds, 11},
                 always<C>,
                 [](const L& l, const C&) { return Cell(uint64_t{l.call.time_ns}); }}

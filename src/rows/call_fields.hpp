@@ -60,7 +60,7 @@ Shown latency_in_json(const Context& c)
 inline constexpr std::string_view about_stream =
     "Stream handle; 0x0 is the default stream, 0x1 the legacy, 0x2 the per-thread default stream.";
 inline constexpr std::string_view about_layer =
-    "`driver` or `runtime`, or `hip`, as HIP has a single layer; only with `--api both`.";
+    "API layer of the calls: `driver`, `runtime` or `hip` (HIP has a single layer); only with `--api both`.";
 inline constexpr std::string_view about_vendor =
     "Vendor of the GPU, derived from the API: `nvidia` for CUDA, `amd` for HIP. A row never mixes the two.";
 inline constexpr std::string_view about_function = "The function that was called; in tables with `--by api`.";

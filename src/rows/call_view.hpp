@@ -51,7 +51,7 @@ struct CallView {
     bool stack = false;
     bool line = false;            // line of the user's program that makes the call
     bool code = false;            // function of the user's program that makes the call
-    CodePlaces* places = nullptr; // places of the current report; if null, stacks are grouped by their ids
+    CodePlaces* places = nullptr; // code places found for the current report; if null, stacks are grouped by their ids
 
     bool by_place() const { return stack || line || code; }
 };
@@ -72,7 +72,8 @@ void parse_by(std::string_view list, CallView& view, std::span<const Dimension> 
 size_t measure_number(std::string_view asked, std::span<const std::string_view> names);
 
 struct CallSettings {
-    // true if the tool counts calls of probed functions; anything else has no layer, stream or CUDA result
+    // true if the tool counts calls of probed functions; false for other events, which have no layer, stream or CUDA
+    // result
     bool of_functions = true;
     CallView view;
     std::optional<std::string> by;
@@ -124,7 +125,7 @@ struct CallContext {
     std::function<Frames(const CallKey&, const WhoSeen&)> frames{};
 
     const WhoView& who() const { return settings.view.who; }
-    bool results() const { return settings.latency || options.failed_only; } // the results of calls are recorded
+    bool results() const { return settings.latency || options.failed_only; } // true if results of calls are recorded
 };
 
 } // namespace gpusnoop

@@ -24,11 +24,11 @@ static_assert(sizeof(call_event) == 24 + 72 + 32 + 16);
 
 namespace {
 
-enum class Merge : uint8_t { sum, most, latest }; // latest: use the value of the sums with the larger CALL_LAST
+enum class Merge : uint8_t { sum, most, latest }; // latest: the value from the row with the larger CALL_LAST
 
 using Merges = std::array<Merge, CALL_FIGURES>;
 
-// How the figures of two CPUs or intervals are combined. All are added, except those listed below.
+// Returns how to combine each value of two CPUs or intervals. All values are added, except those listed below.
 constexpr Merges merges_of(CallPart part)
 {
     Merges merges{};
@@ -170,7 +170,7 @@ void CallTable::read(std::vector<CallDelta>& deltas, Rows which)
         delta[CALL_MAX_NS] =
             std::min(delta[CALL_MAX_NS], delta[CALL_TOTAL_NS]); // CALL_MAX_NS may be from an earlier interval
         seen = now;
-        // returns only rows with calls, or with a copy batch that contains no copies
+        // skips rows without new calls; a copy batch without copies is a call, but does not change CALL_COUNT
         if (delta[CALL_COUNT] || (part_of(key) == CallPart::copy && delta[COPY_CONTINUED]))
             deltas.push_back(delta);
         if (is_finished(key)) {

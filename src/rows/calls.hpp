@@ -87,9 +87,9 @@ enum class CallPart : uint8_t {
 };
 CallPart part_of(const call_key& key);
 
-// Calls added to one row in an interval. The figures are indexed by their names in bpf/shared/call.h. CALL_MAX_NS is
-// the longest duration of these calls if the table was created with own_maxima, otherwise the longest of all calls so
-// far.
+// Calls added to one row in an interval. operator[] takes an index such as CALL_COUNT (bpf/shared/call.h). CALL_MAX_NS
+// is the longest duration of these calls if the table was created with own_maxima, otherwise the longest of all calls
+// so far.
 struct CallDelta {
     call_key key{};
     call_stats stats{};
@@ -100,7 +100,7 @@ struct CallDelta {
     void set_shape(const launch_shape& shape);
 };
 
-// Adds later calls to a row. Depending on the figure, the result is the sum, the maximum or the latest value.
+// Adds later calls to a row. Most values are summed; for some, the row keeps the maximum or the latest value.
 void add(CallDelta& to, const CallDelta& delta);
 // Multiplies all sums by the factor and rounds them.
 void scale(CallDelta& delta, double factor);
@@ -146,7 +146,7 @@ private:
     std::unique_ptr<CallRows> rows_;
     bool own_maxima_;
     uint8_t generation_ = 0;
-    bool switched_ = false; // no BPF program adds to rows of the other generation
+    bool switched_ = false; // true if no BPF program adds to rows of the other generation
     bool can_switch_ = true;
     ByCallKey<CallDelta> seen_; // sums at the last drain()
     ByCallKey<CallDelta> spilled_;

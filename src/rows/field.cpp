@@ -85,8 +85,8 @@ void check_columns(std::span<const std::string> names, std::span<const Column> c
             for (const Column& column : columns)
                 if (!column.header.empty())
                     append_format(headers, "{}{}", headers.empty() ? "" : ", ", column.header);
-            append_format(text, "there is no column '{}' to show (--columns): --columns help lists them{}", called,
-                          suggestion(called, headers));
+            append_format(text, "there is no column '{}' to show (--columns): --columns help lists all columns{}",
+                          called, suggestion(called, headers));
             throw UsageError(text);
         }
     }

@@ -29,7 +29,7 @@ struct Field {
     // description in the manual (`...` is bold); if empty, the previous field's description covers this field too
     std::string_view about = {};
     bool extra = false;         // text tables show it only if requested with --columns
-    Value text_value = nullptr; // the value in text, if different
+    Value text_value = nullptr; // value in text output; null: the same as `value`
     Unit text_unit = Unit::text;
 
     // Copy of the field that has another value and unit in text.
@@ -124,7 +124,7 @@ std::vector<Column> documented_columns(const Fields& fields)
 class ColumnChoice {
 public:
     // names: column headers or JSON keys. Plain names select exactly these columns; +NAME and -NAME add a column to the
-    // default ones or remove it. Must outlive the object.
+    // default ones or remove it. The names must outlive the object.
     explicit ColumnChoice(std::span<const std::string> names) : names_(names) {}
 
     bool shows(const Column& column, bool usually) const;

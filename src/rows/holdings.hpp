@@ -55,7 +55,7 @@ public:
 
     void add(const CallDelta& delta);
     void learn(const holding_record& record); // calls replaced() or context_ended(), by the record's type
-    // Call if a new allocation has overwritten the record's entry. The old memory must then have been freed by a call
+    // Call if a new allocation has overwritten the record's entry. This means that the old memory was freed by a call
     // that was not traced.
     void replaced(const holding_record& record);
     // Call if the record's context was destroyed, which released its memory. Context 0 means a context created before

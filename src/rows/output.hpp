@@ -24,13 +24,13 @@ struct RunIdentity {
     std::string run; // unique among all runs on all machines
     std::string host;
     std::string boot_id; // monotonic and boot-time clocks are comparable only within one boot
-    std::string command; // command line of the tool; on the first line only
+    std::string command; // command line of the tool; written only to the first JSON line
 };
 
 // Returns the identity of this run, which is the same at each call.
 RunIdentity this_run();
 
-// A kind of data missing from the results, and its count.
+// Data of one kind that is missing from the results.
 struct Loss {
     std::string_view key;  // JSON key, such as "events_lost"
     std::string_view text; // such as "events lost (ring buffer full; enlarge it with --ring-mb)"
@@ -108,8 +108,9 @@ public:
     using GivesUp = std::function<bool(std::chrono::nanoseconds stalled)>;
     virtual void give_up_when(GivesUp gives_up) { gives_up_ = std::move(gives_up); }
 
-    // An output may combine an output for people (text) with one for programs (data). These functions return them, or
-    // null if there is none. An output that combines none returns itself in one of the two.
+    // An output may consist of an output for people (text) and an output for programs (such as JSON). for_people() and
+    // for_programs() return these two, or null if there is none. Any other output returns itself from one of the two
+    // functions.
     virtual Output* for_people() { return this; }
     virtual Output* for_programs() { return nullptr; }
     // Returns the output that writes the table's row with this index; null if none does. most: number of rows shown to

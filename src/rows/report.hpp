@@ -128,8 +128,8 @@ inline const Field<C, K, G> who_fields[] = {
      [](const K& k, const G& g, const C& c) {
          return c.who().thread ? thread_comm_cell(k.who, g.who, c.processes) : comm_cell(k.who, g.who, c.processes);
      },
-     "Name of the process. In rows by thread, COMM is the name of the thread; JSON has that as thread_comm, beside the "
-     "comm of the process."},
+     "Name of the process. In rows by thread, COMM is the name of the thread; in JSON, thread_comm is the name of the "
+     "thread, and comm the name of the process."},
     // In a table by thread, the text column COMM contains thread names, but in JSON `comm` is always the name of the
     // process.
     {{"", "comm", Unit::text},
@@ -149,7 +149,7 @@ inline const Field<C, K, G> who_fields[] = {
     {{"NAMESPACE", "", Unit::text, 24},
      [](const C& c) { return c.who().pod_namespace ? Shown::text : Shown::no; },
      owner_value<K, G, C, OwnerPart::pod_namespace>,
-     "The pod's namespace; the pod, as NAMESPACE/NAME or by its uid."},
+     "NAMESPACE is the pod's namespace. POD is the pod as NAMESPACE/NAME, or its uid if the name is unknown."},
     {{"POD", "", Unit::text, 40},
      [](const C& c) { return c.who().pod ? Shown::text : Shown::no; },
      owner_value<K, G, C, OwnerPart::pod_text>},
@@ -163,7 +163,7 @@ inline const Field<C, K, G> who_fields[] = {
     {{"CGROUP", "", Unit::text, 60},
      [](const C& c) { return c.who().cgroup ? Shown::text : Shown::no; },
      owner_value<K, G, C, OwnerPart::cgroup_text>,
-     "Path of the cgroup, with short ids; if it is long, only its end."},
+     "Path of the cgroup, with shortened ids. Only the end of a long path is shown."},
 };
 
 template<class K, class G, class C>
@@ -201,8 +201,8 @@ inline const Field<C, K, G> place_fields[] = {
      [](const K& k, const G&, const C& c) { return text_if_any(line_text(place_of(k, c))); },
      "Place in the program that makes the calls; with `--by line` or `--by function`. This is the innermost Python "
      "frame whose file is not in a folder `site-packages` or `dist-packages`, not in Python's own library, and not "
-     "excluded by `--skip`; if there is none, the innermost one. Without Python, it is the function that calls CUDA, "
-     "and the file is the library or program."},
+     "excluded by `--skip`; if there is none, the innermost Python frame. Without Python, the place is the function "
+     "that calls CUDA, and its file is the library or program."},
     {{"CODE", "", Unit::text, 36},
      [](const C& c) { return c.settings.view.code && !c.settings.view.line ? Shown::text : Shown::no; },
      [](const K& k, const G&, const C& c) { return text_if_any(line_text(place_of(k, c))); }},

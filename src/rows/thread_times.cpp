@@ -138,7 +138,7 @@ std::optional<thread_time> ThreadTimes::consistent_copy(uint32_t place) const
     return std::nullopt;
 }
 
-// Call only for a thread that has ended, since the kernel side no longer writes to its place.
+// Call only for a thread that has ended: only then does the kernel side no longer write to its place.
 void ThreadTimes::free_place(uint32_t place)
 {
     volatile auto* bytes = reinterpret_cast<volatile unsigned char*>(&table_[place]);
@@ -154,12 +154,12 @@ std::optional<ImageId> ThreadTimes::image_of(uint32_t place) const
     return time ? std::optional<ImageId>(time->image) : std::nullopt;
 }
 
-// Returns how much a thread's CPU time has increased since it was last read, which may have been before the last
-// report. The kernel adds a wait for a CPU only when the wait ends; time in excess of the elapsed time is left for the
-// next report.
+// Returns how much a thread's CPU time has increased since the last successful read, which may be older than the last
+// report. The kernel adds the whole wait for a CPU when the wait ends, so an increase may exceed the elapsed time. The
+// excess is carried over to the next report.
 CpuTime ThreadTimes::cpu_time(uint32_t place, const thread_time& time, uint64_t wall_ns)
 {
-    constexpr size_t schedstat_reads_max = 4096; // about 20 ms
+    constexpr size_t schedstat_reads_max = 4096; // 4096 reads take about 20 ms
     CpuTime& reported = reported_cpu_[place];
     CpuTime now{.wall_ns = wall_ns,
                 .used_ns = time.at_end.used_ns,

@@ -81,7 +81,7 @@ struct ThreadTime {
     uint32_t place = 0; // index in the kernel side's tables
     bool ended = false;
     ImageId image{};
-    cgroups cgroup{}; // at the thread's first call
+    cgroups cgroup{}; // cgroups of the thread at its first call
     uint32_t tid = 0;
     std::array<char, 16> comm{}; // the thread's name
     uint8_t vendors = 0;         // bit mask, as in WhoSeen
@@ -117,9 +117,9 @@ private:
     SharedArray<thread_time> table_;
     __u32& places_taken_;
     bool cheap_;
-    std::vector<TimeSums> reported_;    // by place
+    std::vector<TimeSums> reported_;    // totals at the last drain(), by place
     std::vector<CpuTime> reported_cpu_; // by place
-    size_t schedstat_reads_ = 0;        // in this drain()
+    size_t schedstat_reads_ = 0;        // number of schedstat files read in the current drain()
 };
 
 // Map from place to thread.

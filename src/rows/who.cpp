@@ -190,7 +190,8 @@ Cell owner_cell(const WhoSeen& seen, OwnerPart part)
 
 namespace {
 
-constexpr uint64_t refill_after = 4096; // in lines; by then, names of owners may have become known
+constexpr uint64_t refill_after = 4096; // number of lines after which the cells are filled again, because names of
+                                        // owners may have become known
 
 } // namespace
 
@@ -240,7 +241,7 @@ std::vector<FirstField> first_fields(std::index_sequence<I...>)
         {{"TIME", "time", Unit::time, 8},
          in_any_run,
          [](const ProcessLine& l, const AnyRun&) { return Cell(l.wall_ns); },
-         "Time of day at which it was detected."},
+         "Time of day at which the event was detected."},
         {{"PID", "pid", Unit::count, 7},
          in_any_run,
          [](const ProcessLine& l, const AnyRun&) { return l.pid; },

@@ -125,8 +125,9 @@ inline constexpr OwnerKey owner_keys[] = {
 
 // Descriptions for the manual that several fields share.
 inline constexpr std::string_view about_pid =
-    "Process id, as the host numbers it. In JSON also in other views, if a row belongs to only one process.";
-inline constexpr std::string_view about_ns_pid = "The same process's id in its own pid namespace; with `-X`.";
+    "Process id in the host's pid namespace. In JSON, every row that belongs to a single process has it.";
+inline constexpr std::string_view about_ns_pid =
+    "Id of the process in its own pid namespace, such as a container's; with `-X`.";
 inline constexpr std::string_view about_tid = "Thread id.";
 inline constexpr std::string_view about_owner =
     "Owner of the process, from the cgroup in which it made its first call: NAMESPACE/POD/CONTAINER, "
@@ -135,7 +136,7 @@ inline constexpr std::string_view about_owner =
     "the pod's uid or 12 of the container's id replace it. CONTAINER is `-` for processes outside of containers.";
 
 inline constexpr std::string_view about_owner_keys =
-    "The parts of the owner in full, in every view, if they are the same for all processes of the row. Processes "
+    "The parts of the owner, unabbreviated. A row has a part only if it is the same for all its processes. Processes "
     "outside of containers have a systemd unit, a uid (from the user's slice) or a Slurm job instead. A container with "
     "a uid is rootless: it belongs to that user, who chose its name.";
 
