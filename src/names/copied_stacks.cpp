@@ -66,7 +66,7 @@ bool PendingCallHelper::apply(const Message& message)
 
 namespace {
 
-constexpr size_t queue_max = 1024; // in copies, each of up to 8 KiB
+constexpr size_t queue_max = 1024; // maximum number of queued copies, each of up to 8 KiB
 
 // Compares only as many innermost callers as both copies contain.
 bool callers_differ(std::span<const uint64_t> first, std::span<const uint64_t> again)

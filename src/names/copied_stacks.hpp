@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Callers found in stack copies that the kernel side has sent. A helper process unwinds the copies
-// (code/pending_calls.hpp). The callers are kept while their stack id is in use.
+// Callers (return addresses) in user stacks. The BPF programs send copies of the stacks, and a helper process unwinds
+// the copies (code/pending_calls.hpp). The callers are kept while their stack id is in use.
 #pragma once
 
 #include "base/options.hpp"
@@ -55,9 +55,9 @@ private:
 
 class CopiedStacks {
 public:
-    explicit CopiedStacks(WaitBudget* waits = nullptr); // see Reader
+    explicit CopiedStacks(WaitBudget* waits = nullptr); // waits: see Reader
 
-    void learn(std::span<const uint8_t> record); // RECORD_STACK_COPY
+    void learn(std::span<const uint8_t> record); // record: of type RECORD_STACK_COPY
     // Sends questions and applies answers. To be called at least once a second.
     void tick() { send(); }
 
@@ -68,8 +68,8 @@ public:
     // Returns null if no copy was received or its callers cannot be found. Waits for a pending answer, within the wait
     // budget.
     const Stack* find(int32_t stack);
-    // The number of repeated copies, since the last call of this function, whose callers differ from those in the first
-    // copy of the same stack.
+    // Some stacks are copied repeatedly. Returns the number of copies since the last call whose callers differ from
+    // those in the first copy of the same stack.
     uint64_t mismatches_since_last() { return std::exchange(mismatches_, 0); }
     void forget(const ImageId& image);
     void keep(const std::set<int32_t>& stacks); // forgets all other stacks

@@ -17,7 +17,7 @@ inline constexpr size_t readable_max = 64 << 10;
 bool may_be_mangled(std::string_view name);
 
 // Demangles a name and removes __device_stub__, the prefix that nvcc and clang add to the names of host stubs
-// (_Z21__device_stub__vecaddPf). Returns a name that is not mangled unchanged.
+// (_Z21__device_stub__vecaddPf). A name that is neither mangled nor prefixed is returned unchanged.
 std::string demangle(std::string_view name);
 
 } // namespace gpusnoop

@@ -16,7 +16,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr size_t max_object_name = 4096;
-constexpr size_t names_needed = 2; // number of different names found at an offset before it is trusted
+constexpr size_t names_needed = 2; // different names that must be found at an offset before it is trusted
 constexpr size_t drivers_max = 64;
 
 bool is_address(uint64_t word)

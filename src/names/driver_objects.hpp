@@ -25,8 +25,8 @@ public:
     // To be called when the driver has returned `handle` for the kernel with this (mangled) name.
     void learn(pid_t pid, const std::string& driver, uint64_t handle, std::string_view name);
 
-    // Returns true if the process has a kernel with this name. If an object contains such a name, this also confirms
-    // the offset of the name.
+    // Returns true if the process has a kernel with this name. A name found at an offset in an object also counts as
+    // evidence for that offset.
     using IsKernel = std::function<bool(const std::string& name)>;
 
     // Returns the (mangled) name in the object at `handle`. nullopt if the offset is unknown, or if the object has no
@@ -69,8 +69,8 @@ public:
     // names from this library are not trusted any more.
     void learn(pid_t pid, const Library& library, uint64_t handle, std::string_view name);
 
-    // Returns the (mangled) name in the object at `handle`. nullopt while the path is not trusted, or if the text at
-    // its end is not printable or differs in length from the length stored in the object.
+    // Returns the (mangled) name in the object at `handle`. nullopt while the path is not trusted. Also nullopt if the
+    // text to which the path leads is not printable, or does not have the length that is stored in the object.
     std::optional<std::string> name(pid_t pid, const Library& library, uint64_t handle);
 
     // The number of libraries whose paths are trusted. When it grows, lookups that failed before may succeed.

@@ -53,8 +53,8 @@ public:
     // Like open(), but returns null if the file is not open yet.
     const KernelFile* known(const Mapping& mapping) const;
 
-    // Queues scans of files of the process that contain GPU code and have not been scanned. Calls before() before it
-    // opens a file.
+    // Queues a scan of each mapped file that contains GPU code and has not been scanned. Calls before() before opening
+    // a file.
     void scan(pid_t pid, const std::vector<Mapping>& mappings, const std::function<void(const Mapping&)>& before);
 
     // wanted() returns the same file until scanned() is called for it, or null if no file needs a scan.

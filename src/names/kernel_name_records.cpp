@@ -14,7 +14,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr size_t entry_bytes = 112;     // approximate memory per handle, excluding the name
-constexpr size_t asked_early_max = 256; // names per process to read or demangle before a report needs them
+constexpr size_t asked_early_max = 256; // names per process that are read or demangled before a report needs them
 constexpr size_t readable_bytes_max = 8 << 20;
 
 // Key of the kernel side's map of unsent records.

@@ -188,7 +188,7 @@ bool KernelNames::post(NameQuestion question, int file)
     return reader_.post(static_cast<pid_t>(question.image.pid), message_of(question), file);
 }
 
-// A malicious file may have taken control of the helper, so all that an answer can do is set a name.
+// A malicious file may have taken control of the helper, so an answer can only set a name or request a scan.
 bool KernelNames::apply(Message message)
 {
     auto answer = read_message<NameAnswer>(message.bytes);

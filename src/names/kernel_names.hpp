@@ -69,7 +69,7 @@ private:
         bool asked = false;      // the helper has been asked to demangle the name
         bool awaited = false;    // a caller has already waited for the demangled name
         uint64_t alias = 0;      // another handle of the same kernel
-        bool correlated = false; // the alias comes from NAME_CORRELATED
+        bool correlated = false; // the alias comes from a NAME_CORRELATED record
     };
 
     // A name that has not been read from the process yet.

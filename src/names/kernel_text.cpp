@@ -74,7 +74,7 @@ size_t operator_length(std::string_view rest)
     constexpr std::array<std::string_view, 14> symbols = {
         "<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "()", "[]", "<", ">", ","};
     for (std::string_view symbol : symbols)
-        if (rest.starts_with(symbol)) // 1 for the space in "operator< <int>"
+        if (rest.starts_with(symbol)) // adds 1 for the space in "operator< <int>"
             return symbol.size() + (rest.substr(symbol.size()).starts_with(" <") ? 1 : 0);
     return 0;
 }

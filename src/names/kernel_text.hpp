@@ -22,7 +22,7 @@ struct NameOptions {
     std::string form = "short"; // "short", "full" or "base"
     bool no_cache = false;
 
-    std::string cache_folder() const; // the argument of the constructor of KernelNames
+    std::string cache_folder() const; // folder to pass to the constructor of KernelNames
 };
 
 void check_name_options(const NameOptions& options); // throws UsageError

@@ -46,7 +46,7 @@ struct NameQuestion {
         kernel,  // find the name of `handle`
         text,    // read the name of `handle` at `address`
         name,    // demangle `name`
-        driver,  // as `name`; also learn the layout of driver objects: the driver has returned `handle` for `name`
+        driver,  // like `name`; the driver has returned `handle` for `name`, so also learn its object layout
         process, // queue scans of the process's files
         scanned, // the scan of a file has ended; the message carries a descriptor for the resulting Registrations
         tick,    // a second has passed

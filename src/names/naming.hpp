@@ -27,8 +27,8 @@ public:
             handles.insert(handle);
     }
 
-    // Adds the handle of a launch row if the handle has no name. Does not add handles of runtime launches, because
-    // their names are found without the naming probes.
+    // If the call is a launch and its handle has no name, adds the handle. Does not add handles of runtime launches,
+    // because their names are found without the naming probes.
     void note(KernelNames& names, const call_key& key)
     {
         if (!key.subject || key.kind != KIND_LAUNCH)

@@ -29,7 +29,7 @@ struct PythonFrame {
     std::optional<int64_t> line;
     bool from_c = false; // true if native code runs between this frame and the next inner Python frame
 
-    // "Model.forward (train.py:120)". Show it with printable().
+    // Returns text such as "Model.forward (train.py:120)". The text is untrusted, so show it with printable().
     std::string text() const;
     // True unless the file is part of Python or of an installed package (site-packages or dist-packages).
     bool is_of_program() const;
@@ -47,12 +47,12 @@ public:
     void track(pid_t pid, bool wait = false);
     // Applies answers that have arrived. To be called at least once a second.
     void tick() { reader_.poll(); }
-    void learn(std::span<const uint8_t> record); // RECORD_PYTHON_CODE
+    void learn(std::span<const uint8_t> record); // record: of type RECORD_PYTHON_CODE
     // To be called when the process has exited or called exec.
     void on_exit(pid_t pid);
     void forget(const ImageId& image);
     // Keeps these stacks and frees the table entries of all others. Returns the ids of the native stacks that belong to
-    // them.
+    // the kept stacks.
     std::set<int32_t> keep(const std::set<int32_t>& stacks);
 
     static bool is_python(int32_t stack) { return stack >= 0 && stack & STACK_OF_PYTHON; }

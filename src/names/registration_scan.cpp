@@ -11,22 +11,22 @@ namespace {
 
 constexpr uint64_t piece_size = 1 << 20;
 constexpr uint64_t searched_max = 1 << 30;     // bytes of code searched per pass; cuBLASLt 13.0 has 110 MB
-constexpr uint64_t decoded_max = 32 << 20;     // bytes in total
+constexpr uint64_t decoded_max = 32 << 20;     // bytes of code decoded per scan, in total
 constexpr uint32_t longest_window = 512;       // maximum bytes between two calls to the same function
 constexpr uint32_t first_window = 128;         // bytes that are decoded before the first call
 constexpr uint64_t max_names_read = 128 << 20; // total bytes of names, including repeated reads
 constexpr size_t max_scanned_name = 16 << 10;
-constexpr size_t targets_max = 64 << 10; // functions whose calls are collected, to find the right function
-constexpr size_t trials = 64;            // calls examined per function
-constexpr size_t candidates_max = 8;     // functions examined, starting with those called most
+constexpr size_t targets_max = 64 << 10; // candidates whose calls are collected, in files without symbols
+constexpr size_t trials = 64;            // calls examined per candidate
+constexpr size_t candidates_max = 8;     // candidates examined, those with the most calls first
 
 // Positions of the arguments of __cudaRegisterFunction and __cudaGetKernel, counted from 0.
 constexpr size_t stub_argument = 1;
 constexpr size_t name_argument = 3;
 constexpr size_t variable_argument = 0;
 
-// Functions whose calls are searched for. In HIP 5 to 7, registration is enough, because a handle is the address of a
-// variable, which the loader makes read-only.
+// Functions whose calls are searched for. In HIP 5 to 7, the registrations suffice, because a handle is the address of
+// the registered variable.
 constexpr std::string_view functions_of_cuda[] = {"__cudaRegisterFunction", "__cudaGetKernel"};
 constexpr std::string_view functions_of_hip[] = {"__hipRegisterFunction"};
 enum Function : size_t { register_function, get_kernel };
@@ -199,8 +199,8 @@ Site Scan::read_site(uint64_t address, uint64_t previous, Function function)
     if (previous != 0 && address - previous <= longest_window)
         if (const auto site = attempt(address - previous))
             return *site;
-    // Code can be decoded only forward, so every start is tried. After a wrong start, the decoder soon falls into step
-    // with the instructions, or finds no arguments.
+    // Code can be decoded only forward, so every start is tried. After a wrong start, the decoder soon realigns with
+    // the instruction boundaries, or finds no arguments.
     for (uint64_t window = std::min<uint64_t>(first_window, address); window > 0; window--)
         if (const auto site = attempt(window))
             return *site;

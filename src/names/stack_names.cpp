@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t max_kept_names = 100'000; // total for all images
 constexpr size_t max_kept_name = 1024;     // bytes; longer names are cached for one second only
-constexpr size_t passing_max = 4096;       // per image
+constexpr size_t passing_max = 4096;       // names per image that are kept for one second
 constexpr std::chrono::seconds passing_time(1);
 
 bool is_of_cuda(std::string_view function, std::string_view file)
@@ -85,8 +85,8 @@ const std::string* StackNames::Image::find(const Key& key) const
     return nullptr;
 }
 
-// Sends a question without waiting for the answer. The question cannot be left to the next call of frames(), because
-// the process may exit before it.
+// Sends a question without waiting for the answer. It is sent now, because the process may exit before the next call of
+// frames().
 void StackNames::ask_for_later(Image& image, const StackQuestion& question)
 {
     const auto key_of = [&](const uint64_t& address) {

@@ -25,11 +25,11 @@ std::string calling_function(std::span<const std::string> frames);
 
 class StackNames {
 public:
-    explicit StackNames(WaitBudget* waits = nullptr); // see Reader
+    explicit StackNames(WaitBudget* waits = nullptr); // waits: see Reader
 
     // addresses: the innermost address, followed by return addresses. Addresses whose names are unknown, or not known
-    // yet, are shown as "0x...". Addresses after the last address in code are dropped, because they did not come from
-    // the stack. The traced process controls the names, so show them with printable().
+    // yet, are shown as "0x...". Addresses after the last one that points to code are dropped, because they are not
+    // return addresses. The traced process controls the names, so show them with printable().
     std::vector<std::string> frames(const ImageId& image, std::span<const uint64_t> addresses);
 
     // Applies answers that arrive late, and replaces a helper that hangs. To be called at least once a second.

@@ -77,8 +77,8 @@ public:
     // To be called when the process has exited or called exec. Its stacks may still be shown.
     void on_exit(pid_t pid);
     void forget(const ImageId& image);
-    // Keeps these stacks and forgets all others. Returns the ids of native stacks that belong to them and must also be
-    // kept.
+    // Keeps these stacks and forgets all others. Returns the ids of the native stacks that belong to the kept stacks,
+    // and that must also be kept.
     std::set<int32_t> keep(const std::set<int32_t>& stacks);
 
     // Looks up the names in a stack early, for a later report, because that works only while the process runs.

@@ -30,7 +30,7 @@ constexpr size_t max_images = 64;
 constexpr size_t max_name = 4096;
 constexpr off_t max_file_size = off_t(4) << 30;
 constexpr uint64_t max_tables = 192 << 20;       // bytes of symbols and names in memory, for all files together
-constexpr uint64_t max_section_names = 64 << 10; // bytes
+constexpr uint64_t max_section_names = 64 << 10; // bytes of all section names
 constexpr uint64_t max_debugdata = 256 << 10;    // bytes of .gnu_debugdata, compressed
 constexpr uint64_t max_unpacked = 16 << 20;      // bytes of .gnu_debugdata, unpacked; also the decoder's memory limit
 constexpr int max_nesting = 32; // symbols examined per lookup, because the ranges of symbols may be nested
@@ -49,7 +49,7 @@ std::string_view content(Elf_Scn* section)
     return data && data->d_buf ? std::string_view(static_cast<const char*>(data->d_buf), data->d_size) : "";
 }
 
-// Unpacks the data to measure it, as libdw will do later, because the size in the header may be false.
+// Unpacks the data to measure its size, because the size in the header may be false. libdw unpacks it again later.
 bool unpacks_within_limit(std::string_view packed)
 {
     lzma_stream stream = LZMA_STREAM_INIT;
@@ -69,8 +69,8 @@ bool unpacks_within_limit(std::string_view packed)
 }
 
 // Reads the tables that libdw will use and returns their size. Returns 0 if there are none, if they exceed the budget,
-// or if libdw could take too long. That is so for compressed tables, and for broken tables, because libdw would search
-// the whole file.
+// or if libdw could take too long. Compressed tables are slow to read, and broken tables make libdw search the whole
+// file.
 uint64_t read_tables(::Elf* elf, uint64_t budget)
 {
     size_t names = 0;
