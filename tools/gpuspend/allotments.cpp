@@ -38,7 +38,7 @@ void serve(Helper::Task& task)
     });
 }
 
-// Parses a range such as "0-3"; false if it is none.
+// Parses a range such as "0-3"; false if the text is not a range.
 bool add_range(std::string_view name, std::vector<std::string>& to)
 {
     const auto first = consume_number<unsigned>(name);
@@ -90,8 +90,8 @@ Allotments::Allotments()
                .consequence = "the GPUs in its environment are not known"})
 {}
 
-// The initial environment of a process does not change, so it is requested once. The request waits for the result, so
-// that the GPUs are known as soon as the process is.
+// The initial environment of a process does not change, so it is requested once. ask() waits for the answer within its
+// budget, so the GPUs are usually known when this function returns.
 const Allotment& Allotments::of(uint32_t pid, uint64_t start_ns)
 {
     const auto [at, is_new] = known_.try_emplace({pid, start_ns});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPUs that a container runtime or Slurm has named in a process's environment variables. A helper process reads the
-// environment, because the traced process controls its contents, so it cannot be trusted.
+// environment, because the traced process controls it and cannot be trusted.
 #pragma once
 
 #include "reader/reader.hpp"

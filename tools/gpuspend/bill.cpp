@@ -164,8 +164,8 @@ std::vector<std::string> sentences(const Bill& bill, const std::string& currency
         if (lines.size() < max_sentences)
             lines.push_back(std::move(idle.text));
     if (found.size() > max_sentences)
-        lines.push_back(
-            fmt::format("{} more held GPUs and launched nothing for half of the time", found.size() - max_sentences));
+        lines.push_back(fmt::format("and {} more, which held GPUs and launched nothing for at least half of the time",
+                                    found.size() - max_sentences));
     return lines;
 }
 

@@ -23,8 +23,8 @@ struct BillRow {
     Account account;
     TenantAccount tenant;
     std::map<std::string, std::string> devices; // models of the held devices, by id
-    Used all;                                   // use by all holders of these devices, for the row's shares
-    uint64_t used_micros = 0, idle_micros = 0;  // cost of devices with a price
+    Used all;                                   // use of these devices by all holders, to compute the row's shares
+    uint64_t used_micros = 0, idle_micros = 0;  // cost of used and idle time, on devices with a price
     bool unpriced = false;                      // at least one device has no price
 };
 
@@ -42,7 +42,7 @@ struct Bill {
     uint64_t covered_ns = 0;       // time that was observed
     std::set<std::string> devices; // ids of devices, without those of MIG instances
     std::set<std::string> unpriced_models;
-    std::map<std::string, std::string> device_of;      // id of the device of each MIG instance
+    std::map<std::string, std::string> device_of;      // by id of a MIG instance: id of its device
     bool measured = false;                             // at least one device has efficiency counters
     std::map<std::string, Unallocated> unallocated_of; // by device id
 };

@@ -52,7 +52,7 @@ constexpr F fields[] = {
     {{"CONTAINER", "container", Unit::text, 20},
      where_grouped<&View::container>,
      of_tenant<&Tenant::container>,
-     "Shown with `--by`; the team also with `--teams`."},
+     "Columns that identify the row, shown if `--by` names them; TEAM is also shown with `--teams`."},
     {{"TEAM", "team", Unit::text, 16},
      [](const C& c) { return c.settings.rows.team || !c.settings.teams.empty() ? Shown::both : Shown::no; },
      [](const L& l, const C& c) {
@@ -75,7 +75,7 @@ constexpr F fields[] = {
     {{"", "namespace", Unit::text},
      json_only<C>,
      of_tenant<&Tenant::pod_namespace>,
-     "The pod; for a tenant that is in no pod, its container, Slurm job, unit or cgroup as owner."},
+     "Namespace and name of the pod. For a tenant outside pods, `owner` is its container, Slurm job, unit or cgroup."},
     {{"", "pod", Unit::text}, json_only<C>, of_tenant<&Tenant::pod>},
     {{"", "owner", Unit::text}, json_only<C>, of_tenant<&Tenant::owner>},
     {{"", "pods", Unit::count},
@@ -83,7 +83,7 @@ constexpr F fields[] = {
      [](const L& l, const C&) {
          return l.row && !l.row->tenant.pods.empty() ? Cell(uint64_t{l.row->tenant.pods.size()}) : Cell();
      },
-     "Number of pods with this name, at most 1024."},
+     "Number of pods with this name; at most 1024 are counted."},
     {{"DEVICE", "device", Unit::text, 14},
      where_grouped<&View::device>,
      [](const L& l, const C& c) {
@@ -96,10 +96,10 @@ constexpr F fields[] = {
     {{"DEVICES", "devices", Unit::count, 7},
      always<C>,
      devices,
-     "Number of devices that the row held at any time, counting MIG instances as devices; in the total, the number of "
-     "GPUs."},
+     "Number of different devices that the row has held. A MIG instance counts as a device, but in the total, only "
+     "GPUs count."},
     {{"IDS", "device_ids", Unit::text, 40}, always<C>, ids, "Ids of these devices.", extra},
-    {{"MODEL", "model", Unit::text, 24}, always<C>, model, "Model of these devices, if all have the same.", extra},
+    {{"MODEL", "model", Unit::text, 24}, always<C>, model, "Model of these devices, if it is the same for all.", extra},
     {{"", "vendor", Unit::text},
      json_only<C>,
      vendor,
@@ -107,38 +107,42 @@ constexpr F fields[] = {
     F{{"TIME", "device_time_ns", Unit::count, 8},
       always<C>,
       device_time,
-      "Device time: used by each row; in the last three lines, idle, unallocated, and the total."}
+      "Device time that the row used. The last three lines show the idle time, the unallocated time, and the total."}
         .in_text(in_time<device_time>),
     {{"", "used_ns", Unit::count},
      json_only<C>,
      used_time,
-     "Device time that the row used, and its share of the device time in which it launched nothing (idle)."},
+     "The row's share of the device time, while it launched (`used_ns`), and while it launched nothing (IDLE)."},
     F{{"IDLE", "idle_ns", Unit::count, 8}, always<C>, idle_time}.in_text(in_time<idle_time>),
     {{"", "allocated_ns", Unit::count},
      json_only<C>,
      ns<&Account::allocated_ns>,
-     "Device time for which an allocation is known; for a device shared by replicas, its part."},
+     "Device time for which an allocation to the row is known. If a device is shared as replicas, only the row's "
+     "replicas count."},
     {{"", "resident_ns", Unit::count},
      json_only<C>,
      ns<&Account::resident_ns>,
-     "Device time during which it had a context, or made calls."},
-    {{"", "driving_ns", Unit::count}, json_only<C>, ns<&Account::driving_ns>, "Device time during which it launched."},
+     "Device time during which the row had a context, had the device's file open, or made calls."},
+    {{"", "driving_ns", Unit::count},
+     json_only<C>,
+     ns<&Account::driving_ns>,
+     "Device time during which the row launched."},
     {{"", "shared_ns", Unit::count},
      json_only<C>,
      ns<&Account::shared_ns>,
-     "Part of its device time on devices that other tenants held, too."},
+     "Part of used and idle time during which other tenants held the device, too."},
     {{"", "equally_ns", Unit::count},
      json_only<C>,
      ns<&Account::equally_ns>,
-     "Part of shared_ns that was divided equally, because there was no activity to divide by."},
+     "Part of shared_ns that was divided equally or by replicas, because no activity was counted."},
     {{"", "holding_ns", Unit::count},
      json_only<C>,
      [](const L& l, const C&) { return l.row ? Cell(l.row->tenant.holding_ns) : Cell(); },
-     "Time during which it held any device."},
+     "Time during which the row held any device."},
     {{"", "quiet_ns", Unit::count},
      json_only<C>,
      [](const L& l, const C&) { return l.row ? Cell(l.row->tenant.quiet_ns) : Cell(); },
-     "Part of holding_ns during which it launched nothing on any device."},
+     "Part of holding_ns during which the row launched nothing on any device."},
     {{"LAUNCHES", "launches", Unit::count, 9},
      always<C>,
      used<&Used::launches>,
@@ -165,20 +169,21 @@ constexpr F fields[] = {
     {{"LAUNCH%", "launch_share_percent", Unit::percent, 7},
      always<C>,
      share_of_all<&Used::launches>,
-     "Its share of launches, busy samples and memory among all holders of its devices."},
+     "The row's share of all launches (LAUNCH%), sampled busy time (BUSY%) and memory (MEM%) on its devices."},
     {{"BUSY%", "busy_share_percent", Unit::percent, 6}, always<C>, share_of_all<&Used::busy_ns>},
     {{"MEM%", "memory_share_percent", Unit::percent, 6}, always<C>, memory_share},
     {{"SMACT%", "sm_active_percent", Unit::percent, 6},
      where_measured,
      mean_percent<Figure::sm_active>,
-     "Utilization of the devices while it launched there, by hardware counters; in text only if any are available."},
+     "Utilization of the devices while the row launched on them, from hardware counters. Text shows it only if a "
+     "device has such counters."},
     {{"OCC%", "sm_occupancy_percent", Unit::percent, 6}, always<C>, mean_percent<Figure::sm_occupancy>, "", extra},
     {{"TENSOR%", "tensor_active_percent", Unit::percent, 7}, where_measured, mean_percent<Figure::tensor_active>},
     {{"DRAM%", "dram_active_percent", Unit::percent, 6}, where_measured, mean_percent<Figure::dram_active>},
     {{"GPU%", "gpu_busy_percent", Unit::percent, 6},
      always<C>,
      mean_percent<Figure::gpu_busy>,
-     "Share of that time in which kernels of any process ran, and the used memory of the device.",
+     "Share of that time in which a kernel of any process ran (GPU%), and used memory of the device (FB).",
      extra},
     {{"FB", "memory_used_bytes", Unit::bytes, 7},
      always<C>,
@@ -193,7 +198,7 @@ constexpr F fields[] = {
      [](const L& l, const C&) {
          return l.row && l.row->account.efficiency.sources ? Cell(l.row->account.efficiency.shared_ns) : Cell();
      },
-     "Part of the time covered by these counters in which other tenants held the device, too."},
+     "Part of the time covered by these counters during which other tenants held the device, too."},
     {{"", "measured_by", Unit::text},
      json_only<C>,
      [](const L& l, const C&) {
@@ -215,7 +220,8 @@ constexpr F fields[] = {
     {{"SHARED", "shared", Unit::text, 6},
      always<C>,
      shared,
-     "Other tenants held a device, too: neither its time nor its counters belong to the row alone."},
+     "Shows `shared` if other tenants also held one of the devices. The row then has only a part of that device's "
+     "time, and the counters include the work of others."},
     F{{"COST", "cost_micros", Unit::count, 9},
       where_priced,
       cost,
@@ -232,8 +238,8 @@ constexpr F fields[] = {
      [](const L& l, const C& c) {
          return l.kind == LineKind::total && c.probes_percent ? Cell(*c.probes_percent) : Cell();
      },
-     "In the last line: CPU time of the probes in traced processes since the last report (as far as it can be "
-     "measured), and of the tool itself, in percent of one CPU."},
+     "In the last line: CPU time since the last report, in percent of one CPU, of the probes in traced processes "
+     "(OVERHEAD%, as far as it can be measured) and of gpuspend itself (OWN%)."},
     {{"OWN%", "own_cpu_percent", Unit::percent, 5},
      always<C>,
      [](const L& l, const C& c) { return l.kind == LineKind::total && c.own_percent ? Cell(*c.own_percent) : Cell(); },
@@ -242,7 +248,8 @@ constexpr F fields[] = {
     {{"HELDBY", "held_by", Unit::text, 16},
      always<C>,
      sources,
-     "Sources that report the row as a holder of its devices; see above."},
+     "Sources that report the row as a holder of its devices: `kubelet`, `dra`, `config`, `environment`, `slurm`, "
+     "`context`, `file` or `calls`."},
 };
 
 } // namespace

@@ -52,7 +52,7 @@ struct Context {
 // Prints rows for tenants, idle time, unallocated time and the total, and then the notes in `below`.
 void print_bill(Output& output, const Context& context, const std::vector<std::string>& below);
 
-// Prints lines with the columns of FOCUS 1.3, for each row and device.
+// Prints one line per row, device and part (used, idle or unallocated time), with the columns of FOCUS 1.3.
 void print_focus(Output& output, const Context& context);
 
 // Throws UsageError if --columns or -s names an unknown column, and Answer for --columns help.

@@ -95,7 +95,7 @@ struct Name {
     Figure figure;
     double unit; // factor from the exporter's unit to the unit of Gauges
     double max;
-    bool fallback = false; // used only if the page has no other series for the figure
+    bool fallback = false; // used only if the page has no other series for the same figure
 };
 
 // The profiling fields are ratios from 0 to 1, GPU_UTIL is in percent and FB_USED in MiB. DCGM 4.6 renamed the fields,
@@ -270,7 +270,7 @@ void Dcgm::read_file(uint64_t now_ns)
         return fail("it is not a regular file");
     const auto changed_ns = static_cast<uint64_t>(st.st_mtim.tv_sec) * second;
     if (const uint64_t wall_ns = clock_ns(CLOCK_REALTIME); wall_ns > changed_ns + max_age_ns)
-        return fail(fmt::format("it was written {} s ago", (wall_ns - changed_ns) / second));
+        return fail(fmt::format("it is too old, last written {} s ago", (wall_ns - changed_ns) / second));
     const auto text = read_text(file, DcgmPage::max_size);
     if (!text)
         return fail(errno_text(errno));

@@ -31,7 +31,7 @@ constexpr ToolSpec about{
                 "  gpuspend -d 8h --prices /etc/gpu-prices   # also show costs\n"
                 "  gpuspend --by namespace,device 60   # by namespace and GPU\n"
                 "  gpuspend --by pid 10        # by process\n"
-                "  gpuspend --split busy 60    # divide shared GPUs by the driver's busy time of each process\n"
+                "  gpuspend --split busy 60    # divide shared GPUs by the busy time that the driver reports\n"
                 "  gpuspend --cheap 60         # launches and copies only: the cheapest probes\n"
                 "  gpuspend --csv -d 24h --prices /etc/gpu-prices   # CSV for billing (FOCUS 1.3)\n"
                 "  gpuspend --state /var/lib/gpuspend --teams /etc/gpu-teams --by team 60   # totals across restarts\n"
@@ -222,10 +222,9 @@ void GpuSpend::keep_sums(uint64_t wall_ns)
     if (!state_)
         return;
     if (back_ns > min_warning_ns)
-        warn(fmt::format(
-            "the clock was set back by {}: state file '{}' keeps its totals, and its start time moves back as much; "
-            "check the clock",
-            time_text(back_ns), printable(settings_.state)));
+        warn(fmt::format("the clock was set back by {}: state file '{}' keeps its totals, and its start time moves "
+                         "back by the same amount; check the clock",
+                         time_text(back_ns), printable(settings_.state)));
     try {
         state_->write(sums_);
         unsaved_.reset();
@@ -271,9 +270,10 @@ std::vector<std::string> GpuSpend::notes(const Bill& bill) const
         lines.emplace_back("BUSY% and --split busy are not available: AMD's driver does not report busy time by "
                            "process");
     else if (slices_->gpus().source() != "nvml")
-        lines.emplace_back(fmt::format("no NVML: GPUs are taken from the {}, and their processes are known only by "
-                                       "open files and calls; busy time is unknown",
-                                       slices_->gpus().source()));
+        lines.emplace_back(
+            fmt::format("no NVML: the list of GPUs comes from the {}, and their processes are known only by open files "
+                        "and calls; busy time is unknown",
+                        slices_->gpus().source()));
     if (!settings_.prices.empty())
         for (const std::string& model : bill.unpriced_models)
             lines.push_back(fmt::format("--prices has no price for the model '{}'", model));

@@ -22,7 +22,7 @@ struct Grant {
 struct KubeletDevices {
     bool readable = false;     // the text could be parsed as a checkpoint
     std::vector<Grant> grants; // may include pods that have ended, because the file is only written at allocations
-    std::map<std::string, uint64_t> parts; // number of replicas of each device that a plugin offers
+    std::map<std::string, uint64_t> parts; // by device: number of replicas that its plugin offers
     std::set<std::string> resources;       // registered resources of NVIDIA's plugin
 };
 

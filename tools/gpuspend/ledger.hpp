@@ -60,7 +60,7 @@ struct Efficiency {
     std::optional<double> mean(Figure figure) const; // in the units of Gauges
 };
 
-// A holder of devices. Counters use its id. Output uses its names, which may become known later.
+// A holder of devices. Sums are kept by its id. Output uses its names, which may become known later.
 struct Tenant {
     std::string id{};
     uint32_t pid = 0;
@@ -119,7 +119,7 @@ struct DeviceSlice {
     uint64_t parts = 1;   // number of replicas
     std::vector<Holder> holders;
     Gauges gauges{};
-    std::optional<uint64_t> ns = {}; // time of a MIG instance within the slice; nullopt: the slice's time
+    std::optional<uint64_t> ns = {}; // time to divide between the holders; nullopt: time of the whole slice
 };
 
 struct Slice {
@@ -153,7 +153,8 @@ struct DeviceAccount {
 // Sums of a tenant over all devices.
 struct TenantAccount {
     Used elsewhere;
-    uint64_t holding_ns = 0, quiet_ns = 0; // time in which it held any device, and in which it launched nothing on any
+    uint64_t holding_ns = 0, quiet_ns = 0; // time during which the tenant held a device, and part of it without any
+                                           // launch
     uint64_t devices = 0;                  // maximum number of devices held at once
     std::set<std::string> pods;            // uids of pods with this name, at most max_pods
 

@@ -66,7 +66,7 @@ void MachineGpus::learn(const MachineGpu& gpu)
         known->id = gpu.id;
 }
 
-// Returns the compute instances of the GPU instance if there are several; if not, the GPU instance itself.
+// Returns the compute instances of the GPU instance if there are several; otherwise, the GPU instance itself.
 std::vector<MachineGpu> MachineGpus::parts_of(const MachineGpu& whole, const NvmlInstance& instance)
 {
     MachineGpu part{.id = fmt::format("{}/gi{}", whole.id, instance.gpu_instance),
@@ -149,7 +149,8 @@ void MachineGpus::refresh(const NvmlFigures& nvml, const std::string& host_root,
         }
 }
 
-// For a device divided by MIG, returns the instance that `gpu` names or, if it names none, the only instance, or null.
+// If MIG divides the device, returns the instance that `gpu` names. If `gpu` names none, returns the only instance, or
+// null if there are several.
 const MachineGpu* MachineGpus::at(const Gpu& gpu) const
 {
     const MachineGpu* found = nullptr;

@@ -34,8 +34,8 @@ public:
     const MachineGpu* at(const Gpu& gpu) const;           // null: unknown
     const MachineGpu* named(std::string_view name) const; // by UUID, or by index as in NVIDIA_VISIBLE_DEVICES
     bool divided() const;                                 // true if any device is divided by MIG
-    // Divides `ns` of each device between its MIG instances in proportion to their slices. The device itself gets the
-    // part of slices that belong to no instance, and all of `ns` if it has no MIG. Results are in the order of all().
+    // Divides `ns` of each device between its MIG instances in proportion to their slices. The device itself receives
+    // the time of slices without an instance, or all of `ns` if it has no MIG. Results are in the order of all().
     std::vector<uint64_t> times(uint64_t ns) const;
     // "nvml", "sysfs" (if all GPUs are AMD's), "driver" or "kubelet"; empty if no GPU is known
     std::string_view source() const { return source_; }

@@ -17,14 +17,15 @@ class Prices {
 public:
     Prices() = default; // no prices
     // text: lines of MODEL_GLOB,PRICE_PER_GPU_HOUR[,CURRENCY[,VALID_FROM[,NODE_GLOB]]]. The first line that matches
-    // counts. If several lines have its globs, the line with the latest VALID_FROM that has passed counts. # begins a
-    // comment. A first line that begins with "gpu_model_glob" is a heading. The text may also be a JSON object with
-    // OpenCost's key "GPU". Throws Error, which names the file and the line. node: name of this machine.
+    // applies. If several lines have the same globs as this line, the one with the latest VALID_FROM in the past
+    // applies. # begins a comment. A first line that begins with "gpu_model_glob" is a heading. The text may also be a
+    // JSON object with OpenCost's key "GPU". Throws Error, which names the file and the line. node: name of this
+    // machine.
     Prices(std::string_view text, const std::string& file, const std::string& node = {});
     // Also throws Error if the file cannot be read.
     static Prices of_file(const std::string& path, const std::string& node = {});
 
-    // Price in millionths per hour, at a time of day; nullopt if no line matches.
+    // Price in millionths per hour, at a point in time (CLOCK_REALTIME); nullopt if no line matches.
     std::optional<uint64_t> of(std::string_view model, uint64_t wall_ns = UINT64_MAX) const;
     const std::string& currency() const { return currency_; }
 
@@ -32,7 +33,7 @@ private:
     struct Row {
         std::string glob;
         uint64_t micros;
-        uint64_t from_ns = 0; // start of validity, time of day
+        uint64_t from_ns = 0; // start of validity, CLOCK_REALTIME
         std::string node = "*";
     };
     void add_line(std::string_view line, const std::string& where);
@@ -42,8 +43,7 @@ private:
     std::string node_;
 };
 
-// "2.5" -> 2,500,000. nullopt if the text is no number, or has more than six decimals, or if the number is negative, or
-// 1,000,000 or more.
+// "2.5" -> 2,500,000. nullopt if the text is not a number from 0 to below 1,000,000 with at most six decimals.
 std::optional<uint64_t> parse_price(std::string_view text);
 // Rounded to two decimals, with a symbol for dollars, euros and pounds: "$71.02", "71.02 CHF".
 std::string money_text(uint64_t micros, std::string_view currency);

@@ -112,7 +112,7 @@ void Slices::remember(const Tenant& tenant, const Owner& owner, const ImageId* i
     if (view.user)
         name.user = user;
     name.team = teams_.of(owner, user);
-    // Rows by pod show the owner if there is no pod, and rows by process if there is no process.
+    // A row by pod shows the owner if there is no pod. A row by process shows the owner if there is no process.
     if ((view.pod || view.container) && !in_pod)
         name.owner = owner.text();
     else if ((view.pid || view.comm || view.user) && !image)
@@ -348,7 +348,7 @@ Slice Slices::next_slice(uint64_t ns, uint64_t now_ns, const Holdings& memory, c
     figures_.refresh(now_ns);
     std::erase_if(may_use_, [&](const auto& item) {
         return now_ns - item.second.first > 60'000'000'000;
-    }); // the process has exited
+    }); // processes that were not scanned for a minute have exited
     gpus_.refresh(figures_, host_root_, grants_.kubelet());
     if (dcgm_)
         dcgm_->refresh(now_ns);

@@ -37,7 +37,7 @@ public:
     Slice next_slice(uint64_t ns, uint64_t now_ns, const Holdings& memory, const std::set<ImageId>* scope);
     void forget(const std::set<ImageId>& images);
 
-    // Returns the tenant with the names that are known by now.
+    // Returns the tenant with the names that are known so far.
     const Tenant& name(const Tenant& tenant) const;
     // Uids of each tenant's pods that were seen since the last drain.
     std::map<Tenant, std::set<std::string>> drain_pods() { return std::exchange(pods_, {}); }

@@ -16,7 +16,7 @@ class SpendState {
 public:
     // Value of --by. Later runs must use the same --by and --split.
     std::string view;
-    uint64_t began_ns = 0; // time of day
+    uint64_t began_ns = 0; // start of the totals, CLOCK_REALTIME
     uint64_t saved_ns = 0;
     Ledger ledger;
 

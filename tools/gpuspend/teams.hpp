@@ -13,7 +13,7 @@ namespace gpusnoop {
 class Teams {
 public:
     Teams() = default; // no teams
-    // text: lines of TEAM,KIND,GLOB. The first line that matches counts. # begins a comment. KIND is namespace, pod
+    // text: lines of TEAM,KIND,GLOB. The first line that matches applies. # begins a comment. KIND is namespace, pod
     // (NAMESPACE/NAME), container, label (KEY=VALUE), cgroup, user, unit or job (Slurm). Throws Error, which names the
     // file and the line.
     Teams(std::string_view text, const std::string& file);
