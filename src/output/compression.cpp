@@ -153,7 +153,7 @@ public:
         size_t left = ZSTD_decompressStream(context_, &out, &from);
         if (ZSTD_isError(left))
             return skip_damage(packed);
-        if (out.pos > 0) { // so all blocks passed until now are complete
+        if (out.pos > 0) { // output means that all blocks passed until now are complete
             fed_.clear();
             is_begin_ = !began_before;
         }
@@ -196,7 +196,7 @@ private:
 
     ZSTD_DCtx* context_;
     std::string part_;
-    size_t wanted_ = min_header; // number of bytes to pass next
+    size_t wanted_ = min_header; // number of bytes to pass to libzstd next
     std::string fed_;            // the input that produced the last output, and all input since
     bool is_begin_ = true;       // fed_ starts at the beginning of a frame
 };

@@ -112,8 +112,8 @@ std::span<const FlameFormat> flame_formats()
 {
     static constexpr FlameFormat forms[] = {
         {"--svg", "write a flame graph of the stacks (-U), for a browser, to this file", svg_begin, svg_flames},
-        {"--pprof", "the same as a profile, for pprof or Parca", "\x1f\x8b\x08", pprof_flames},
-        {"--speedscope", "the same for speedscope.app", speedscope_begin, speedscope_flames},
+        {"--pprof", "write the flame graph as a profile for pprof or Parca", "\x1f\x8b\x08", pprof_flames},
+        {"--speedscope", "write the flame graph for speedscope.app", speedscope_begin, speedscope_flames},
     };
     return forms;
 }

@@ -16,7 +16,7 @@ namespace gpusnoop {
 // A metric that determines the width of frames: a column whose values can be summed.
 struct Weight {
     std::string_view key;  // JSON key of the column
-    std::string_view text; // "bytes allocated"
+    std::string_view text; // title in the graph, such as "bytes allocated"
 };
 
 enum class WeightUnit : uint8_t { count, bytes, nanoseconds };
@@ -64,7 +64,7 @@ std::string svg_flames(const Flames& flames);
 std::string pprof_flames(const Flames& flames);
 std::string speedscope_flames(const Flames& flames);
 
-// "1,234 launches", "1.5G", "2.500000 s"
+// Formats a value with its unit: "1.5GB", "2.500000 s". Counts have no unit: "1,234".
 std::string weight_text(const Weight& weight, uint64_t value);
 
 // The first bytes of all files that svg_flames() and speedscope_flames() write, respectively.

@@ -44,8 +44,8 @@ public:
         : tool_(tool), keys_(std::move(keys)), recorded_(std::move(recorded)), with_frames_(with_frames)
     {}
 
-    // moment: number of the report that contains the row; it must not decrease. Throws Error if the row cannot be
-    // grouped by the keys.
+    // moment: number of the report that contains the row; must not decrease from call to call. Throws Error if the row
+    // cannot be grouped by the keys.
     void add(const Record& row, size_t moment);
 
     // The merged rows, in the order in which their first rows were added.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics page in the Prometheus text format 0.0.4, built from the rows that --json prints. The value of a metric is in
-// the column with the metric family's key; its labels are in the columns that identify a row.
+// Metrics page in the Prometheus text format 0.0.4, built from the rows that --json prints. Each metric family takes
+// its values from one column of the rows. The labels come from the columns that identify a row.
 #pragma once
 
 #include "rows/table.hpp"

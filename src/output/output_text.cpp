@@ -77,7 +77,7 @@ public:
 
 private:
     // Begins a table, histogram or header. Writes a blank line first if there was output before, and the time if this
-    // is the first of a report.
+    // is the first block of a report.
     void begin_block(uint64_t wall_ns)
     {
         if (has_output_)

@@ -40,7 +40,7 @@ struct Unread {
 // Called for each line except the first line of a run.
 using UseRecord = std::function<void(const RecordedRun&, const Record&, std::string_view line)>;
 
-// Reads the files in this order. Throws Error if a file cannot be read.
+// Reads the files in the given order. Throws Error if a file cannot be read.
 Unread read_recording(std::span<const std::string> files, const UseRecord& use);
 
 // Writer of a recording. Appends lines to the file, and keeps the file's earlier contents. When the file reaches half
@@ -96,7 +96,7 @@ struct Moment {
 // All reports of one tool in a recording.
 class Moments {
 public:
-    // Memory limit for all rows, including row_overhead per row. Further rows are left out.
+    // Memory limit in bytes for all rows, including row_overhead per row. Rows beyond the limit are left out.
     static constexpr size_t bytes_max = size_t{512} << 20;
     static constexpr size_t row_overhead = sizeof(Moment) + sizeof(std::string);
     static constexpr size_t rows_max = 20'000; // maximum number of rows per report
@@ -123,7 +123,7 @@ public:
     // "10:05:30", or a time in the format of JSON lines. An empty text means the first report. Throws UsageError.
     size_t at(const std::string& time) const;
 
-    // Sentences about missing data.
+    // Sentences for the user about data that is missing from the recording.
     std::vector<std::string> missing() const;
 
 private:

@@ -52,8 +52,8 @@ FileId FileIds::find(int fd, pid_t mapper, uint64_t address)
     auto [link, added] = iterator_->links.try_emplace(mapper);
     if (added) {
         std::erase_if(iterator_->links, [&](const auto& other) { return other.second && !is_alive(other.first); });
-        // Limits the iterator to this process (link parameters of 6.1, f0d74c4da1f0). Older kernels iterate over all
-        // processes, which is slow, but correct.
+        // Limits the iterator to this process (link parameters since Linux 6.1, commit f0d74c4da1f0). Older kernels
+        // iterate over all processes, which is slow, but correct.
         bpf_iter_link_info info{};
         info.task.pid = static_cast<uint32_t>(mapper);
         LIBBPF_OPTS(bpf_iter_attach_opts, options);

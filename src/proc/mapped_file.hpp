@@ -33,13 +33,13 @@ using ImageId = ::image;
 
 } // namespace gpusnoop
 
-// Identity of a file in the kernel, the same for all paths, mounts and containers that lead to it.
 struct inodes_bpf;
 
 namespace gpusnoop {
 
+// Identity of a file in the kernel, the same for all paths, mounts and containers that lead to it.
 struct FileId {
-    uint64_t kernel_inode = 0; // if unknown, 0, and device and inode come from stat()
+    uint64_t kernel_inode = 0; // 0 if unknown; device and inode then come from stat()
     uint64_t device = 0;       // device number in the kernel's super block: major << 20 | minor
     uint64_t inode = 0;
     uint64_t file_system = 0; // magic number of the file system (linux/magic.h); 0 if unknown

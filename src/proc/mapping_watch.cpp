@@ -88,7 +88,7 @@ MappingWatch::MappingWatch(Handlers handlers) : handlers_(std::move(handlers)), 
         add_to_epoll(hotplug_.descriptor());
     else
         warn(fmt::format(
-            "cannot watch for CPUs that come online ({}): processes that load a GPU library there go unnoticed",
+            "cannot watch for CPUs that come online ({}): processes that load a GPU library on these CPUs go unnoticed",
             errno_text(errno)));
     watch_online_cpus();
 }
@@ -159,10 +159,10 @@ void MappingWatch::drain()
             warn(fmt::format("CPU {} came online: watching it from now on", cpu));
     } catch (const Error& error) {
         warn(fmt::format(
-            "a CPU came online, but processes that load a GPU library there go unnoticed: {}; restart the tool",
+            "a CPU came online, but processes that load a GPU library on it go unnoticed: {}; restart the tool",
             error.what()));
     }
-    handlers_.lost(); // records from before these CPUs were watched
+    handlers_.lost(); // nothing was recorded on these CPUs until now, so everything must be scanned again
 }
 
 void MappingWatch::drain(Ring& ring)

@@ -30,7 +30,7 @@ public:
     };
     Online drain();
 
-    // Returns the CPU in a uevent such as "online@/devices/system/cpu/cpu3", which KEY=VALUE strings follow. Returns
+    // uevent: a string such as "online@/devices/system/cpu/cpu3", followed by KEY=VALUE strings. Returns the CPU, or
     // nullopt for other uevents.
     static std::optional<int> parse(std::string_view uevent);
 

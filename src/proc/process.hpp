@@ -129,7 +129,8 @@ bool has_seccomp_filter(pid_t pid);
 // Reads memory of a process, and may fault pages in. Returns false if any part could not be read.
 bool read_memory(pid_t pid, uint64_t address, void* to, size_t size);
 
-// Reads a zero-terminated string of at most max bytes from the memory of a process; nullopt if that is unreadable.
+// Reads a zero-terminated string of at most max bytes from the memory of a process; nullopt if the memory is
+// unreadable.
 std::optional<std::string> read_string(pid_t pid, uint64_t address, size_t max);
 
 } // namespace gpusnoop

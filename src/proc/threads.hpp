@@ -34,11 +34,11 @@ ThreadState parse_thread_state(std::string_view status);
 
 } // namespace gpusnoop
 
-// Reads the registers of threads through a BPF iterator (Linux 5.8), without stopping the threads.
 struct threads_bpf;
 
 namespace gpusnoop {
 
+// Reads the registers of threads through a BPF iterator (Linux 5.8), without stopping the threads.
 class ThreadRegisters {
 public:
     ThreadRegisters(); // loads nothing yet
