@@ -13,7 +13,6 @@ constexpr const char* single_copy_3d =
     "async operand-types elements ("
     "*{0 int src_type, 8 src, 40 int dst_type, 48 dst, 80 bytes, 88 height, 96 depth, 112}, _, stream)";
 
-// A comment such as "driver 570" after a row names the first driver release that has the function.
 constexpr TableEntry driver_table[] = {
     // Launches, driver
     {"cuLaunchKernel[_ptsz]", KIND_LAUNCH, {launch_params, "often"}},

@@ -109,8 +109,8 @@ size_t max_entries(int map_fd);
 // Deletes the entries whose keys are stale. Returns the number of deleted entries.
 size_t erase_keys(int map_fd, const std::function<bool(const std::byte*)>& is_stale);
 
-// Like erase_keys(), for a hash map whose keys begin with a process image, or an LPM trie whose prefixes begin with
-// one.
+// Like erase_keys(), for a hash map whose keys begin with a struct image (a process), or an LPM trie whose prefixes
+// begin with one.
 size_t erase_images(int map_fd, const std::function<bool(const image&)>& is_stale);
 
 // Returns the first `entries` elements of a per-CPU array, each summed over all CPUs. Reads them with one system call.
@@ -128,7 +128,7 @@ public:
 
     // Returns when all programs that were running at the call have returned, except sleepable ones. Programs that run
     // afterwards see all earlier writes to maps. Takes a few milliseconds, or tens of milliseconds on large machines.
-    // Returns false if the kernel refuses.
+    // Returns false if the kernel refuses the map update.
     bool wait() const;
 
 private:

@@ -17,8 +17,9 @@ struct Interrupted {};
 
 class EndingSignals {
 public:
-    // Blocks the signals, so that arrived() can read them. Ignores SIGPIPE and SIGXFSZ, because writes then return an
-    // error, which is more useful. Resets the inherited action of SIGCHLD and the signal mask; children inherit this.
+    // Blocks the signals, so that arrived() can read them. Ignores SIGPIPE and SIGXFSZ, so that writes return an error
+    // instead of killing the process. Resets the inherited action of SIGCHLD and the signal mask. Children inherit all
+    // these settings unless they call restore().
     EndingSignals();
 
     int descriptor() const { return signals_.get(); } // readable when a signal is pending
@@ -42,7 +43,7 @@ private:
     std::optional<int> sent_;
 };
 
-// The termination signals, for processes that block them because they end in another way.
+// Returns the termination signals, for helper processes that block them because they exit with the tool.
 sigset_t ending_signal_set();
 
 // True if a termination signal is pending that EndingSignals has not read.

@@ -51,8 +51,8 @@ using Directory = std::unique_ptr<DIR, DirCloser>;
 size_t descriptor_limit(); // RLIMIT_NOFILE
 size_t open_descriptors(); // number of descriptors that this process has open
 
-// Reads the rest of a file, which may be long. If more than `max` bytes are left, returns only the beginning; a result
-// longer than `max` bytes shows that. nullopt on error.
+// Reads the rest of a file. If more than `max` bytes are left, stops early, but returns more than `max` bytes. So a
+// result longer than `max` means that the text is incomplete. nullopt on error.
 std::optional<std::string> read_text(const Fd& file, size_t max);
 // flags: additional flags for open().
 std::optional<std::string> read_text(const std::string& path, size_t max, int flags = 0);

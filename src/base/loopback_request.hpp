@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Non-blocking request to a service on the loopback address. The service is not trusted. The caller polls for the
-// response, so the service cannot delay it. Size and duration of the response are limited.
+// response, so the service cannot block the caller. Size and duration of the response are limited.
 #pragma once
 
 #include "base/fd.hpp"

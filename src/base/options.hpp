@@ -31,7 +31,7 @@ struct Answer {
 struct Options {
     std::vector<pid_t> pids;
     std::vector<std::string> program; // command line to start and trace
-    std::optional<UserAccount> user;  // the user as whom the program runs; nullopt: the user who runs the tool
+    std::optional<UserAccount> user;  // account under which `program` runs; nullopt: that of the tool
     pid_t tid = 0;
     std::string comm;
     std::string cgroup; // as given on the command line

@@ -16,7 +16,8 @@ class OwnFile {
 public:
     static constexpr size_t size_max = 64 << 10; // bytes
 
-    // root: an existing folder. below: the names of its subfolders, which write() creates, and of the file.
+    // root: an existing folder. below: the names of the nested subfolders, which write() creates, followed by the
+    // file's name.
     OwnFile(std::string root, std::vector<std::string> below);
 
     // Returns the file gpusnoop/NAME in $XDG_CONFIG_HOME, else in ~/.config. nullopt if neither XDG_CONFIG_HOME nor
@@ -26,7 +27,8 @@ public:
     std::string path() const;
 
     // Returns nullopt if the file does not exist. Throws Error if the file cannot be read, can be changed by other
-    // users, is too large, or is not a regular file. The message fits after "it is ignored: ".
+    // users, is too large, or is not a regular file. The message begins with the path of the
+    // file or folder at fault.
     std::optional<std::string> read() const;
 
     // Replaces the file atomically. Throws Error.

@@ -24,12 +24,12 @@ public:
 
     // Sets the number of rows in the table of calls.
     void set_rows(size_t taken);
-    // From now on, the rows that exist now are not counted for any process.
+    // Begins a new generation of rows. Rows of earlier generations no longer count toward any process's share.
     void begin_new_rows();
 
 private:
     int shares_fd_;
-    int held_fd_; // map of held memory; negative if the object has none
+    int held_fd_; // descriptor of the map held_bytes; negative if the object has no such map
     SharedArray<shared_taken> taken_;
 };
 
