@@ -322,8 +322,8 @@ bool CallTool::tick(Output&)
     return false;
 }
 
-// Reads the kernel's table. Called before each report, at the start and end of each sampling window, and at each tick
-// (after the exits of processes are noted, and before their state is erased).
+// Reads the kernel's table. Called before each report, at the start and end of each sampling window, and at each tick.
+// A tick calls it after it has recorded the exits of processes, and before it erases their state.
 void CallTool::read_rows()
 {
     if (!settings_.events)
@@ -353,8 +353,8 @@ void CallTool::pass_on(std::span<const CallDelta> deltas)
     }
 }
 
-// Makes the next read_rows() remove the rows of exited processes from the kernel side's table. Names and labels are
-// kept until the rows are printed.
+// Makes the next read_rows() remove the rows of exited processes from the kernel side's table. The processes' names are
+// kept until these rows are printed.
 std::vector<ImageId> CallTool::retire_processes()
 {
     std::vector<ImageId> exited = processes_->extract_exited(leaving_);

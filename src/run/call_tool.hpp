@@ -78,12 +78,12 @@ protected:
     // Size of the table of Python stacks; 0 if stacks are not recorded, or this kernel cannot walk Python frames.
     uint32_t python_places() const;
 
-    std::span<const LineField> line_fields_{};   // the tool's columns of -e
+    std::span<const LineField> line_fields_{};   // the tool's columns in lines of -e
     std::function<bool(CallLine&)> fill_line_{}; // adds the tool's data to a line; returns false to skip the line
     bool shows_rows_ = true;                     // true if reports contain rows of calls
     std::optional<bool> shows_maxima_; // whether rows show the longest duration; nullopt: yes if durations are measured
 
-    // For use in print(): the calls since the last report, and the context of the table that shows them.
+    // For use in print(): the calls since the last report, and the context for printing them.
     std::span<const CallDelta> calls();
     template<class Settings>
     CallContext<Settings> call_context(const Settings& settings, uint64_t interval_ns)
@@ -93,7 +93,8 @@ protected:
                 probes_,     [this](const CallKey& key, const WhoSeen&) { return row_frames(key); }};
     }
     Frames frames(const ImageId& image, int32_t stack, uint64_t caller);
-    // The line of the user's program that made a call, "dataset.py:88 Loader.__getitem__", or only the function.
+    // The line of the user's program that made a call, such as "dataset.py:88 Loader.__getitem__"; only the function if
+    // the line is unknown.
     std::string calling_line(const ImageId& image, int32_t stack, uint64_t caller);
     std::set<int32_t> keep_stacks(const std::set<int32_t>& stacks) { return stacks_->keep(stacks); } // see UserStacks
     UnwoundStacks& found_stacks() { return found_stacks_; }

@@ -61,8 +61,8 @@ class Attacher;
 
 class Members {
 public:
-    // object: must be loaded. attacher: null if the tool has no user-space probes. started: the tool started the target
-    // program.
+    // object: must be loaded. attacher: null if the tool has no user-space probes. started: true if the tool started
+    // the target program.
     Members(Scope& scope, const bpf_object* object, Attacher* attacher, bool started);
 
     void mapped(pid_t pid); // call if the process has mapped a CUDA library

@@ -135,8 +135,8 @@ void raise_descriptor_limit()
     need(least);
 }
 
-// Computed from the object's maps and programs, not from open descriptors, because some versions of libbpf (1.4) have
-// opened a few already.
+// Counts all maps and programs of the object, and ignores how many descriptors are open now. Some versions of libbpf
+// (1.4) have already opened descriptors for a few of them.
 void check_descriptors(const bpf_object* object, size_t processes)
 {
     // For streams, timers, signals, helpers' sockets, file watches and libbpf's links (27 after attaching to the first

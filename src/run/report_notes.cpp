@@ -31,7 +31,7 @@ constexpr std::array<LossText, LOSSES> texts = [] {
     t[LOSS_NAME] = {"names_lost", "kernel names lost: the ring buffer was full (enlarge it with --ring-mb)"};
     t[LOSS_ARGUMENTS] = {"arguments_unreadable",
                          "calls whose arguments could not be read: counted, but without shape or size"};
-    t[LOSS_START] = {"starts_lost", "calls not counted, or their information lost: their entry could not be recorded"};
+    t[LOSS_START] = {"starts_lost", "calls were not counted or lost their details: their entry could not be recorded"};
     t[LOSS_END] = {"ends_unmatched", "calls began before tracing started: not counted"};
     t[LOSS_ADDRESS] = {"probes_unidentified",
                        "probe hits that could not be assigned to a function (--attach tracefs): not counted"};
@@ -52,9 +52,8 @@ constexpr std::array<LossText, LOSSES> texts = [] {
     t[LOSS_GAP] = {"gaps_lost", "gaps did not fit in a table: missing in histograms"};
     t[LOSS_BLOCK] = {"blocks_lost", "blocked periods did not fit in a table: missing in rows of stacks and files"};
     t[LOSS_WAKER] = {"wakers_lost", "threads that woke others did not fit in a table: their activity is unknown"};
-    t[LOSS_CALLERS] = {"stacks_differing",
-                       "calls had other native callers than those shown, which belong to the first call with the same "
-                       "stack (1 in 1024 calls is checked)"};
+    t[LOSS_CALLERS] = {"stacks_differing", "calls had native callers other than those shown (1 call in 1024 is "
+                                           "checked): each stack shows the callers of its first call"};
     t[LOSS_RUN] = {"hits_skipped",
                    "probe hits were skipped by the kernel because BPF was already active on that CPU: not "
                    "counted"};

@@ -159,8 +159,8 @@ bool Run::targets_ended() const
 }
 
 // Returns true to stop waiting for the reader of the output. During the run, the reader may block for any time, because
-// the kernel side continues to count. After the run, it may be slow, but not block for 2 s. After a signal, it has 500
-// ms in total.
+// the kernel side continues to count. After the run, the reader may be slow, but must not block for 2 s. After a
+// signal, it has 500 ms in total.
 bool Run::gives_up(std::chrono::nanoseconds stalled)
 {
     if (attacher_)
@@ -251,8 +251,8 @@ void Run::check_libraries()
         if (waiting_ && attacher_->unscanned().empty() && !attacher_->unreadable_files())
             warn(waiting_message_ = fmt::format("{} {} yet; waiting for one", who, attacher_->library()));
     }
-    // No warning with CAP_SYS_PTRACE: even root cannot read the mappings of a few processes, such as init of a nested
-    // container.
+    // With CAP_SYS_PTRACE, unreadable processes are not worth a warning: even root cannot read the mappings of a few
+    // processes, such as init of a nested container.
     if (const size_t unreadable = attacher_->unreadable(); unreadable && !has_capability(CAP_SYS_PTRACE))
         warn(fmt::format("without CAP_SYS_PTRACE the mappings of {} processes cannot be read: CUDA libraries that only "
                          "they use are not traced",

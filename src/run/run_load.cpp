@@ -86,7 +86,8 @@ bpf_object* Run::load()
                     "leave out --attach: the best way that works is then chosen");
     LoadPlan plan(tier, forced);
     bool guarded = false;
-    together_ = !options_.info; // --info describes the programs as loaded by libbpf
+    together_ = !options_.info; // --info queries libbpf about the programs, which knows only those that it loaded
+                                // itself
     for (;;) {
         signals_.check();
         try {

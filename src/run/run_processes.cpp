@@ -12,8 +12,7 @@
 
 namespace gpusnoop {
 
-// Handlers of events of the gate, at which a process of the started program waits until the file that it maps has its
-// probes.
+// Handlers of gate events. At the gate, a process of the started program waits until the file that it maps has probes.
 
 void Run::watch_gate()
 {

@@ -109,7 +109,7 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
         o.count = number_argument<uint64_t>("a count", text, 1, UINT32_MAX);
     });
     line.text("-i,--interval", "SECONDS", "same as INTERVAL", interval_handler("an interval (-i)"));
-    line.flag("-T,--timestamp", "the time of day above each report", o.timestamps);
+    line.flag("-T,--timestamp", "print the time of day above each report", o.timestamps);
     line.flag("-x,--failed", "only calls that failed", o.failed_only);
     line.flag("-U,--user-stacks", "show the user stack of the caller", o.user_stacks);
     line.text("--trace", "FILE", "also write the lines (-e) as a timeline for Perfetto; compressed if FILE ends in .gz",

@@ -91,7 +91,7 @@ struct RunHooks {
     std::function<void(EndingSignals&)> replay{}; // called for --replay, instead of printing the recorded tables
     // called when a slow step begins, with a text such as "Loading 40 programs ..."
     std::function<void(std::string_view step)> progress{};
-    // Called in this order when all probes are attached, just before the event loop runs.
+    // Called in the order of the vector when all probes are attached, just before the event loop runs.
     std::vector<std::function<void(const Running&)>> begin{};
     // Called when a process has called exec or has exited, before Tool::on_exec() and Tool::on_exit().
     std::function<void(pid_t pid, uint64_t time_ns)> on_exec{};
@@ -103,8 +103,8 @@ struct RunHooks {
     // called after the last report; throws Error if a result could not be written
     std::function<void()> check_results{};
     std::function<void()> end{}; // called when no report will follow, before the slow detach
-    // Returns how many kernel names that reports needed were lost since the last call because the ring buffer was full
-    // (KernelNames).
+    // Returns the number of kernel names lost since the last call because the ring buffer was full. Counts only names
+    // that reports needed (KernelNames).
     std::function<uint64_t()> names_lost{};
 };
 
@@ -130,7 +130,7 @@ struct RunPlan {
 // Variables of the BPF programs that a run changes while they are attached. Null if the object has no such variable.
 struct Switches {
     __u32* attach_phase = nullptr; // which of two sets of probes counts calls (bpf/shared/probe.h)
-    // bit mask of drivers that share a process with another driver (bpf/base/probe.bpf.h)
+    // bit N modulo 64 is set if driver file N shares a process with another driver (bpf/base/probe.bpf.h)
     __u64* forwarding_files = nullptr;
     __u64* traced_since = nullptr; // CLOCK_BOOTTIME since when no call was missed; 0 if unknown
     bool* naming = nullptr;        // true while the on-demand naming programs are attached
@@ -207,7 +207,7 @@ protected:
     BpfObject bpf_;
     Opened opened_;
     std::span<const Probe> probes_; // call_key::function is an index into this list, plus 1
-    WaitBudget wait_budget_;        // limit on waiting time, shared by all helpers of the tool
+    WaitBudget wait_budget_;        // limit on the time that the tool waits for all its helpers
     std::optional<Processes> processes_;
     UserStacks* user_stacks_ = nullptr; // set by load() of tools that read stacks
     std::optional<Running> running_;    // set while tracing

@@ -57,7 +57,7 @@ public:
 
     void forget_ended() { waiting_.forget_ended(); }
 
-    // Returns the interval's length, which may differ from the length of the report's interval.
+    // Ends the current interval of waits. Returns its length, which may differ from that of the report's interval.
     uint64_t end_interval(uint64_t interval_ns)
     {
         return waiting_.end_interval(clock_ns(CLOCK_MONOTONIC), interval_ns);

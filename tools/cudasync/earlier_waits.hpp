@@ -45,7 +45,7 @@ public:
 
 private:
     struct Thread {
-        PendingCallsQuestion::Thread registers; // at the last scan
+        PendingCallsQuestion::Thread registers; // the thread's registers at the last scan
         PendingCall call;                       // pending call in the last answer that had one
         unsigned seen = 0;          // answers that found this call, plus later scans with unchanged registers
         unsigned empty_answers = 0; // consecutive answers that found no call

@@ -164,7 +164,7 @@ std::vector<Waiting::Part> Waiting::drain(uint64_t least_ns)
         volatile waiting& shared = table_[place];
         if (!shared.thread_start_ns)
             continue;
-        // A call that returns during this loop may be in both `now` and `spanning`, but never in neither.
+        // A call that returns during this loop is in `now`, in `spanning`, or in both.
         const wait_call now = read(shared.now);
         bool returned = false;
         for (volatile wait_call& spanning : shared.spanning) {

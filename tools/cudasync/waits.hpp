@@ -38,7 +38,7 @@ struct WaitGroup {
     uint64_t not_ready = 0;                          // polls that returned not ready
     uint64_t errors = 0;
     uint64_t waiting = 0;  // calls that have not returned yet
-    uint64_t earlier = 0;  // how many of `waiting` began before tracing; their time counts from its start
+    uint64_t earlier = 0;  // how many of `waiting` began before tracing; their time counts from the start of tracing
     uint64_t ended = 0;    // calls that never returned, because their thread ended
     uint64_t ended_ns = 0; // total duration of the calls in `ended`
     uint64_t total_ns = 0; // time within this interval; a wait that spans several intervals adds to each

@@ -50,9 +50,9 @@ Cell graph_kernels_per_second(const Group& g, const Context& c);
 
 // True if rows are whole processes or sums of whole processes. Some values are known only for such rows.
 bool whole_processes(const Context& c);
-Cell traced_memory(const Group& g, const Context& c); // allocated while traced
-// Memory as reported by NVML, which includes contexts and earlier allocations. If NVML does not report it,
-// traced_memory().
+Cell traced_memory(const Group& g, const Context& c); // bytes allocated while traced and not freed
+// Memory as reported by NVML, which includes contexts and earlier allocations. Falls back to traced_memory() if NVML
+// does not report it.
 Cell memory(const Key& k, const Group& g, const Context& c);
 Cell memory_source(const Key& k, const Group& g, const Context& c);
 // Seconds until a GPU of the row is full; nullopt if unknown, or more than a year.

@@ -79,7 +79,7 @@ bool is_ascending(std::string_view key);
 // The columns of all views, with their descriptions.
 std::vector<Column> columns_on_offer();
 
-// The columns of this view. `shown` is set for the default columns, as changed by --columns.
+// The columns of this view. `shown` is set for the columns to display: the default columns, as changed by --columns.
 std::vector<TopColumn> columns(const Context& context);
 
 // The columns of all views, for rows read from a recording. `shown` is set for the default columns.
@@ -90,7 +90,7 @@ std::string row_id(const Key& key);
 
 std::vector<TopRow> rows(const std::map<Key, Group>& groups, const Context& context);
 
-// Sums the columns that have `adds`.
+// Sums the columns in which `adds` is set.
 TopRow total(const std::vector<TopRow>& rows, const std::vector<TopColumn>& columns);
 
 } // namespace gpusnoop::cudatop

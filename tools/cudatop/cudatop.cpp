@@ -135,7 +135,7 @@ void CudaTop::configure(const Filters& filters)
               .memory = followed && all({"alloc", "free", "handle", "release"}),
               .waits = followed && all({"wait"}),
               .results = followed};
-    // Count by all keys by which the user may later group rows, and which the page of a row needs.
+    // Count by every key that the user may later group rows by, or that the page of an opened row needs.
     data.per_thread = true;
     data.name_threads = true;
     data.per_device = followed;
@@ -216,7 +216,7 @@ std::unique_ptr<Output> CudaTop::make_output()
     }
     if (!settings_.screen)
         return gpusnoop::make_output(options_);
-    open_screen(); // early, because the next steps are slow
+    open_screen(); // opened early, to show progress while the next steps, which are slow, run
     return make_silent_output();
 }
 

@@ -65,8 +65,8 @@ public:
     // The verdicts of the last interval, in the order of comes_before().
     const std::vector<Verdict>& verdicts() const { return verdicts_; }
 
-    // Seconds since the last interval in which one of these processes made a call or had a pending call; nullopt if
-    // they did so in the last interval.
+    // Seconds since one of these processes last made a call or had a pending call; nullopt if that was in the last
+    // interval.
     std::optional<double> quiet_seconds(const std::set<ImageId>& images) const;
     // CPU time in the last interval, as a share of one CPU; nullopt in the first interval.
     std::optional<double> cpu_percent(const std::set<ImageId>& images) const;
@@ -86,11 +86,11 @@ public:
     // Growth of device memory in bytes per second, over window_seconds (rules.hpp); nullopt if unknown for all of these
     // processes.
     std::optional<double> growth(const std::set<ImageId>& images) const;
-    // Seconds until a GPU of these processes is full if memory keeps growing at this rate; nullopt if memory does not
-    // grow, or without NVML.
+    // Seconds until a GPU of these processes is full if memory keeps growing at the rate of growth(); nullopt if memory
+    // does not grow, or without NVML.
     std::optional<double> full_in_seconds(const std::set<ImageId>& images) const;
 
-    // Ids of kernel stacks that are still needed.
+    // Ids of stacks in the kernel's stack table that are still needed.
     std::set<int32_t> stacks() const;
 
     void forget(const std::set<ImageId>& images);
@@ -112,7 +112,7 @@ private:
         uint64_t allocations = 0, refused = 0, refused_bytes = 0, frees = 0;
         int64_t grown_bytes = 0;
         std::optional<uint64_t> cpu_ns;
-        std::map<Place, uint64_t> copied_from; // number of synchronous copies whose stack was sampled
+        std::map<Place, uint64_t> copied_from; // number of synchronous copies by place, if their stack was sampled
         ByThread launching, waiting;
         std::map<uint32_t, uint64_t> launched; // number of launches, by thread
         // The next four members are about threads that made calls in the last seconds.
@@ -147,7 +147,8 @@ private:
         // State at the end of the last interval.
         std::optional<Waiting::Part> wait;  // the longest unfinished wait
         std::string suspension;             // why the thread in `wait` cannot run; empty if it can
-        uint64_t suspended_ns = 0;          // sum of the intervals of `wait` at whose end the thread was suspended
+        uint64_t suspended_ns = 0;          // total length of the intervals at whose end the waiting thread was
+                                            // suspended
         uint64_t suspended_since_ns = 0;    // start of the wait for which suspended_ns was measured
         std::optional<bool> has_nccl;       // checked once per long wait
         std::optional<driver_call> pending; // the longest pending driver call

@@ -158,7 +158,7 @@ std::set<int32_t> Diagnosis::stacks() const
     return all;
 }
 
-// Compares GPUs by the machine's numbers only, because CUDA's numbers differ between processes.
+// Compares GPUs only by machine-wide numbers, because CUDA's numbers differ between processes.
 void Diagnosis::add_gpus(const ImageId& image, Signs& signs, const NvmlFigures& nvml, const ProcessGpus& gpus) const
 {
     const std::set<Gpu> mine = gpus.of(image).gpus;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of cudatop. Each call of an interval is added to the groups of the tool that counts this kind of call. A row
-// joins the groups that all tools have for one process (or thread, pod, ...).
+// combines the groups of all tools for one process (or thread, pod, ...).
 #pragma once
 
 #include "rows/launch_groups.hpp"
@@ -25,7 +25,7 @@ struct View : CallView {
     bool kernel = false;
     const ProcessGpus* gpus = nullptr;
 
-    // If rows are grouped by device, a row is a GPU of the machine if GPUs are known, else a CUDA device number.
+    // Used when rows are grouped by device: a row is a GPU of the machine or, if that is unknown, a CUDA device number.
     void set_gpus(const ProcessGpus& known)
     {
         gpus = &known;

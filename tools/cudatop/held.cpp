@@ -25,7 +25,7 @@ Gpu gpu_of(const MachineGpu& gpu)
 void Held::refresh(const NvmlFigures& figures, uint64_t now_ns)
 {
     if (!grants_.found_kubelet(now_ns))
-        return; // without a kubelet, nothing is allotted, so all cgroups need not be scanned
+        return; // without a kubelet, no GPU is allotted, so the scan of all cgroups is skipped
     gpus_.refresh(figures, host_root_, grants_.kubelet());
     grants_.refresh(gpus_, now_ns);
     by_owner_.clear();

@@ -8,7 +8,7 @@
 namespace gpusnoop {
 
 struct MachineLoad {
-    double running = 0; // number of runnable threads, without the thread that reads the file
+    double running = 0; // number of runnable threads, without the thread that reads /proc/stat
     double cpus = 0;    // number of online CPUs
 };
 

@@ -21,21 +21,21 @@ std::vector<Program> programs(bool cheap, bool latency)
     constexpr std::string_view no_state = "names learned from lookups, and devices, are unknown";
     constexpr std::string_view no_graphs = "kernels in graphs are unknown, and captured kernels count as launched";
     constexpr std::string_view no_memory = "memory is unknown";
-    all.insert(all.end(),
-               {
-                   {"state", both, lookup_calls, true, no_state},
-                   {"state", both, device_calls, true, no_state},
-                   {"follow", driver, capture_calls, true, no_graphs},
-                   {"follow", driver, graph_calls, true, no_graphs},
-                   {"event", driver, event_calls, false, no_graphs},
-                   {"life", driver, stream_calls, true, stale_streams},
-                   {"memory", driver, memory_calls, true, "directions known only from addresses are unknown"},
-                   {"wait", driver, wait_calls, true, "waits are unknown"},
-                   {"alloc", driver, alloc_calls, true, no_memory},
-                   {"free", driver, free_calls, true, no_memory},
-                   {"handle", driver, handle_calls, true, no_memory},
-                   {"release", driver, context_ends, true, no_memory},
-               });
+    all.insert(all.end(), {
+                              {"state", both, lookup_calls, true, no_state},
+                              {"state", both, device_calls, true, no_state},
+                              {"follow", driver, capture_calls, true, no_graphs},
+                              {"follow", driver, graph_calls, true, no_graphs},
+                              {"event", driver, event_calls, false, no_graphs},
+                              {"life", driver, stream_calls, true, stale_streams},
+                              {"memory", driver, memory_calls, true,
+                               "copy directions that follow only from addresses are unknown"},
+                              {"wait", driver, wait_calls, true, "waits are unknown"},
+                              {"alloc", driver, alloc_calls, true, no_memory},
+                              {"free", driver, free_calls, true, no_memory},
+                              {"handle", driver, handle_calls, true, no_memory},
+                              {"release", driver, context_ends, true, no_memory},
+                          });
     return all;
 }
 

@@ -8,7 +8,7 @@
 namespace gpusnoop {
 namespace {
 
-// Starts longer ago do not count. This is long enough for a kubelet's first restarts, which are 10 s and 20 s apart.
+// Older starts do not count. The period is long enough for a kubelet's first restarts, which are 10 s and 20 s apart.
 constexpr uint64_t history_ns = 60'000'000'000;
 // A loop has ended if no process has started for this time, and for twice the average time between starts.
 constexpr uint64_t min_quiet_ns = 5'000'000'000;
@@ -28,7 +28,7 @@ void Restarts::started(const Process& process)
     const ImageId image = process.identity.process;
     if (by_image_.contains(image))
         return;
-    // exec does not end a process.
+    // If a tracked process has called exec, update its entry, because exec is not a restart.
     for (auto item = by_image_.lower_bound(ImageId{.pid = image.pid, .serial = 0});
          item != by_image_.end() && item->first.pid == image.pid; ++item)
         if (Life* life = life_of(item->first); to_clock_tick(life->start_ns) == to_clock_tick(process.start_ns)) {
@@ -121,7 +121,7 @@ std::vector<Restarts::Loop> Restarts::loops(uint64_t now_ns)
             if (life.end_ns)
                 first_end_ns = std::min(first_end_ns, life.end_ns);
         // A start counts as a restart only if a process exited before. Otherwise, the ranks of a job, which run at the
-        // same time, would count.
+        // same time, would count as restarts.
         const auto restarts = static_cast<uint64_t>(
             std::ranges::count_if(group.lives, [&](const Life& life) { return life.start_ns > first_end_ns; }));
         if (restarts < restarts_min)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detection of restart loops: processes of one name in one container, service or cgroup that exit and start again.
+// Detection of restart loops: processes with the same name, in the same container, service or cgroup, that exit and
+// start again.
 #pragma once
 
 #include "proc/mapped_file.hpp"
@@ -48,7 +49,7 @@ private:
         ImageId image;
         uint64_t start_ns = 0;
         uint64_t end_ns = 0; // 0 if the process is running
-        std::string error{}; // words of the verdict on its failed calls; empty: none
+        std::string error{}; // words of the verdict on the process's failed calls; empty: none
         std::string next{};  // the command to type for that error
     };
     using Key = std::pair<std::string, std::string>; // name and place

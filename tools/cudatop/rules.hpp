@@ -32,7 +32,7 @@ struct Finding {
 };
 
 struct Rule {
-    std::string_view name;  // at most eight characters, for a column; also in JSON
+    std::string_view name;  // shown in a column and in JSON; at most eight characters
     std::string_view about; // the condition, in words
     std::string_view next;  // the command to type next, with PID for the process
     std::optional<Finding> (*check)(const Signs&);

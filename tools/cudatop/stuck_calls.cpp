@@ -97,7 +97,7 @@ void StuckThreads::inspected(pid_t pid, std::span<const PendingCallsQuestion::Th
         } else if (thread.is_known && thread.call.probe) {
             thread.seen_ns = now_ns;
         } else if (!thread.is_known) {
-            is_active = true; // no pause until the thread moves or an answer arrives
+            is_active = true; // no pause until the thread's registers change or an answer arrives
         }
         is_active |= thread.call.probe != 0;
     }
@@ -107,7 +107,7 @@ void StuckThreads::inspected(pid_t pid, std::span<const PendingCallsQuestion::Th
 }
 
 // True if a helper should inspect the thread's stack. If the thread has made counted calls, it is inspected when it
-// stops making them. Any other thread is inspected while it is new, and whenever it does not move.
+// stops making them. Any other thread is inspected while it is new, and whenever its registers do not change.
 bool StuckThreads::is_candidate(const Thread& thread, uint64_t now_ns)
 {
     const bool is_unmoved = now_ns - thread.unmoved_since_ns >= tick_ns;

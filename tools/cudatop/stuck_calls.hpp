@@ -2,8 +2,8 @@
 // Driver API calls, other than waits, that do not return. To keep launches cheap, no probe measures these calls.
 // Instead, a helper process inspects the stacks of threads that make no calls (code/pending_calls.hpp), at a bounded
 // rate. A call is stuck if two inspections, some time apart, find it on the thread's stack with the same callers, and
-// it cannot have returned in between: either the thread has not moved, or another call of the function would have been
-// counted.
+// it cannot have returned in between. The latter is certain if the thread's registers have not changed, or if another
+// call of the function would have been counted.
 #pragma once
 
 #include "attach/probes.hpp"
@@ -70,7 +70,7 @@ private:
         uint64_t called_ns = 0;             // time of the last counted call; 0: none yet
         uint64_t asked_ns = 0;              // time of the last question about this thread
         uint64_t asked_since_ns = 0;        // value of unmoved_since_ns at that question
-        bool is_known = false;              // the current registers are those of the last answer
+        bool is_known = false;              // the last answer is about the current registers
         PendingCall call;                   // call found by the last answer; probe 0: none
         uint64_t found_ns = 0, seen_ns = 0; // when the thread was first and last found in this call
         unsigned empty_answers = 0;         // number of consecutive answers without a call

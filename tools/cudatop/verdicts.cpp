@@ -28,7 +28,7 @@ std::string shown_words(const Verdict& verdict)
 }
 
 const Column columns_of_verdicts[] = {
-    {"", "by", Unit::text, 0, false},       {"", "", Unit::text, 2, true, false}, // the mark
+    {"", "by", Unit::text, 0, false},       {"", "", Unit::text, 2, true, false}, // the severity mark
     {"PID", "pid", Unit::count, 7},         {"COMM", "comm", Unit::text, 15},
     {"", "owner", Unit::text, 0, false},    {"", "namespace", Unit::text, 0, false},
     {"", "pod", Unit::text, 0, false},      {"", "container", Unit::text, 0, false},
