@@ -52,7 +52,7 @@ struct Filters {
 // User-space probes that can be removed from a process and attached again (Attacher).
 struct PausableProbes {
     Tier tier;
-    std::function<pid_t(pid_t pid)> group_of; // the process itself, or 0 if all processes share their probes
+    std::function<pid_t(pid_t pid)> group_of; // the pid, or 0 if all processes share their probes
     std::function<void(pid_t group)> pause;   // removes the sampled probes
     std::function<void(pid_t group)> resume;
 };

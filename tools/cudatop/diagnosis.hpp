@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Diagnosis: turns the counts of the last seconds of each process into signs, and applies the rules to them.
+// Diagnosis: derives signs (signs.hpp) from the recent counts of each process, and applies the rules to the signs.
 #pragma once
 
 #include "gpu/nvml_figures.hpp"
@@ -75,7 +75,7 @@ public:
     // unknown for all of them.
     struct Scheduling {
         double waited_percent = 0;   // time ready to run without a CPU, as a share of one CPU's time
-        double turns_per_second = 0; // how often a thread was given a CPU
+        double turns_per_second = 0; // how many times per second a thread was given a CPU
     };
     std::optional<Scheduling> scheduling(const std::set<ImageId>& images) const;
 
@@ -137,7 +137,7 @@ private:
 
     struct History {
         std::deque<Counts> counts; // newest last
-        uint64_t called_ns = 0;    // end of the last interval with a call, or of the first interval
+        uint64_t called_ns = 0;    // end of the last interval with a call; if none, of the first interval
         uint64_t launched_ns = 0;  // start of the last interval with a launch
         int64_t held_bytes = 0;    // memory held at the end of the last interval
         std::optional<uint64_t> cpu_ns;

@@ -18,7 +18,7 @@ std::vector<Program> programs(bool cheap, bool latency)
     };
     if (cheap)
         return all;
-    constexpr std::string_view no_state = "names learned from lookups, and devices, are unknown";
+    constexpr std::string_view no_state = "devices, and names learned from lookups, are unknown";
     constexpr std::string_view no_graphs = "kernels in graphs are unknown, and captured kernels count as launched";
     constexpr std::string_view no_memory = "memory is unknown";
     all.insert(all.end(), {

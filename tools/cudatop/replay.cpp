@@ -30,7 +30,7 @@ namespace gpusnoop::cudatop {
 
 namespace {
 
-// A column that is not recorded under its own key. The column shows the first of these keys that the recording has.
+// A column whose values are recorded under other keys. It shows the first of `keys` that the recording has.
 struct ShownHeader {
     std::string_view header;
     std::vector<std::string_view> keys;
