@@ -19,7 +19,8 @@ class Canvas {
 public:
     struct Cell {
         std::array<char32_t, 3> text{U' '}; // a character, and up to two combining marks
-        uint8_t width = 1; // in columns: 2 for a wide character; 0 for the cell after it, which it also covers
+        uint8_t width = 1; // in columns: 2 for a wide character; 0 for the next cell, which the wide character also
+                           // covers
         Style style = Style::plain;
 
         bool operator==(const Cell&) const = default;

@@ -207,8 +207,8 @@ void ListDrawing::header()
         canvas_.write(region.width - 1, region.y, ">", Style::header);
 }
 
-// Draws the sort mark at the unaligned end of the header's text. Even if the text fills the column, there is room for
-// the mark in the gap between columns.
+// Draws the sort mark after a left-aligned header, or before a right-aligned one. Even if the header fills the column,
+// the gap between columns has room for the mark.
 void ListDrawing::sort_mark(const PlacedColumn& placed, int y)
 {
     const bool ascii = state_.glyphs == Glyphs::ascii;

@@ -46,7 +46,7 @@ double memory_share(const GpuState& gpu)
     return static_cast<double>(*gpu.memory_used) / static_cast<double>(*gpu.memory_total);
 }
 
-constexpr int both_bars = 28; // width of two bars, in columns
+constexpr int both_bars = 28; // minimum width for two bars side by side, in columns
 constexpr int name_room = 20; // width of a GPU's name, in columns
 
 // Width available for the names of processes that use the GPU, beside its bars; 0 if only a few letters would fit.
@@ -275,7 +275,7 @@ Page detail_page(const ScreenState& state, const Snapshot& snapshot, Size size)
         }
     }
     if (page.lines.empty())
-        page.lines.push_back({ended ? "" : "Nothing has been counted for it yet.", Style::dim});
+        page.lines.push_back({ended ? "" : "Nothing has been counted for this row yet.", Style::dim});
     return page;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recent values of all numbers on the screen, by row, for plots. Its memory is bounded, even if many rows come and go.
+// Recent values of all numbers on the screen, by row, for plots. Memory use is bounded, even if many rows appear and
+// disappear.
 #pragma once
 
 #include "screen/snapshot.hpp"
@@ -61,8 +62,8 @@ private:
 
 // Characters for plots.
 enum class Glyphs {
-    braille, // each character shows two values, in four steps
-    ascii,   // each character shows one value, in two steps
+    braille, // each character shows two values, each up to four steps high
+    ascii,   // each character shows one value, up to two steps high
 };
 
 // Braille if the locale (LC_CTYPE) uses UTF-8, else ASCII.

@@ -89,12 +89,13 @@ constexpr Style style_of(int severity)
     return severity >= 3 ? Style::alarm : severity == 2 ? Style::warning : Style::plain;
 }
 
-// Reads keys while the kernel's verifier blocks this process, which takes up to a second. A helper process reads the
-// terminal, stores the keys, and sends SIGINT to this process if the user presses a key to quit. Setting the terminal's
-// VINTR character to that key would not work, because VINTR would also signal the program that started this process.
+// Reads keys during start-up, when the kernel's verifier blocks this process for up to a second. A helper process reads
+// the terminal, stores the keys, and sends SIGINT to this process if the user presses a key to quit. Setting the
+// terminal's VINTR character to that key would not work, because VINTR would also signal the program that started this
+// process.
 class TypedAhead {
 public:
-    // ncurses (6.4) accepts at most 137 keys in put_back(); the other keys stay in the terminal's queue
+    // ncurses (6.4) accepts at most 137 keys in put_back(); keys beyond max_bytes stay in the terminal's queue
     static constexpr size_t max_bytes = 100;
 
     explicit TypedAhead(int terminal);

@@ -27,8 +27,8 @@ struct Regions {
     Rect title, gpus, facts, troubles, header, rows, totals, footer; // all are as wide as the screen
 };
 
-// Assigns lines to the regions. In order of priority, these are one row, column headers, footer, title, sum line,
-// troubles (at most three lines), facts, GPUs (at most a third of the screen). All other lines are for rows.
+// Assigns lines to the regions in this order of priority: one row, column headers, footer, title, sum line, troubles
+// (at most three lines), then facts and GPUs (together at most a third of the screen). All other lines are for rows.
 // gpu_lines, fact_lines, trouble_lines: desired heights. totals: true if there is a sum line.
 Regions lay_out(Size screen, int gpu_lines, int fact_lines, int trouble_lines, bool totals);
 
@@ -65,8 +65,9 @@ struct ColumnPlaces {
     int more = 0;  // number of columns that do not fit on the right
 };
 
-// Places columns, one apart. The first `staying` columns never scroll, provided that they take at most half of the
-// width. The next `first` columns are scrolled away to the left, or fewer if the last column is then visible already.
+// Places columns with a gap of one character. The first `staying` columns never scroll, provided that they take at most
+// half of the width. The next `first` columns are scrolled away to the left. Fewer are scrolled away if that is enough
+// to show the last column.
 ColumnPlaces place_columns(int columns, std::span<const ColumnWidth> widths, int staying, int first);
 
 // Number of columns to scroll away so that `column` is visible; `first` if it is visible already.

@@ -16,27 +16,27 @@ using KeyHelp = std::pair<std::string_view, std::string_view>;
 constexpr KeyHelp key_help[] = {
     {"Up Down k j", "select a row; it stays selected wherever it moves"},
     {"PgUp PgDn", "a page up or down"},
-    {"Home End", "the first row, or the last one, even as rows move"},
+    {"Home End", "Home: stay on the first row, even as rows move; End: select the last row"},
     {"Left Right", "scroll the columns"},
     {"Enter", "open the row: owner, history, kernels, copies, waits; on a pod or device: list its processes"},
     {"Esc", "back; in the list: clear the filter, then select the first row"},
     {"< > , .", "sort by the column to the left or to the right"},
     {"s F6", "choose the column to sort by"},
     {"r R", "reverse the order"},
-    {"f", "freeze the order: figures change, rows do not move"},
+    {"f", "freeze the order: values change, but rows do not move"},
     {"/ F4", "filter: show only rows with this text"},
     {"\\ F3", "search for a row with this text; n, N: next, previous"},
-    {"Space p", "pause: figures stop changing, counting continues"},
-    {"+ - d", "interval: longer, shorter, type it in (0.1 to 60 s)"},
+    {"Space p", "pause: values stop changing, but counting continues"},
+    {"+ - d", "lengthen or shorten the interval; d: type it in (0.1 to 60 s)"},
     {"b F7", "choose what rows are grouped by"},
-    {"1 to 8", "group by the first, second, ... of these choices"},
+    {"1 to 8", "group by the first, second, ... choice of b"},
     {"t F5", "tree: rows below their pod, with sums"},
     {"+ - Enter *", "in the tree: show or hide a pod's rows; *: of all pods"},
     {"c F2", "choose columns and their order"},
-    {"!", "all problems, and the command to type next"},
+    {"!", "all problems, each with a command for further diagnosis"},
     {"m", "messages so far"},
     {"K", "send a signal to the row's process, after a confirmation"},
-    {"M", "mouse on or off. On: a click selects, another opens, on a header sorts. Off: the terminal selects text"},
+    {"M", "mouse on or off. On: click a row to select it, again to open it, a header to sort. Off: select text"},
     {"w", "save the view to a file; to a .json file: every column of every row"},
     {"z", "colours on or off"},
     {"Ctrl-L", "redraw the screen"},
@@ -45,14 +45,14 @@ constexpr KeyHelp key_help[] = {
 };
 
 constexpr KeyHelp replay_key_help[] = {
-    {"Space p", "play, or stop"},
+    {"Space p", "play or stop the recording"},
     {"+ -", "twice as fast, up to 64 times; half as fast"},
-    {"[ ]", "a moment back or forward"},
+    {"[ ]", "one report back or forward"},
     {"{ }", "a minute back or forward"},
 };
 
 constexpr KeyHelp detail_key_help[] = {
-    {"Left Right h", "another column's history"},
+    {"Left Right h", "plot another column"},
     {"< >", "scroll sideways"},
     {"Esc", "back to the list"},
 };
@@ -72,7 +72,7 @@ Page help_page(const Snapshot& snapshot)
 {
     Page page{"Help", {}, {}};
     if (!snapshot.replayed.empty()) {
-        page.lines.push_back({"Keys of a recording, which replace those below", Style::title});
+        page.lines.push_back({"Keys of a recording, which replace the same keys below", Style::title});
         add_keys(page.lines, replay_key_help);
         page.lines.push_back({});
     }

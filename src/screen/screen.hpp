@@ -22,12 +22,12 @@ namespace gpusnoop {
 // the terminal. While the screen exists, nothing else may write to the terminal.
 class Screen {
 public:
-    // Called with each action that the screen cannot do itself. It may call show() and message(). It is never called
-    // recursively.
+    // Called with each action that the screen cannot carry out itself. It may call show() and message(). It is never
+    // called recursively.
     using Requests = std::function<void(const Action&)>;
     using Options = ScreenOptions;
 
-    // Throws Error with a hint if there is no terminal, or it cannot be used.
+    // Throws Error with a hint if there is no terminal, or if the terminal cannot be used.
     Screen(const Options& options, Requests requests);
 
     // Shows the current step of a slow start-up. Until started(), warnings and typed keys are stored, but a key that

@@ -98,9 +98,10 @@ void ask_for_signal(ScreenState& state, const Snapshot& snapshot)
         row = found == snapshot.rows.end() ? nullptr : &*found;
     }
     if (!row || !row->process) {
-        state.messages.add(row ? "K sends a signal to a process, and this row is not one: 1 shows processes"
-                               : "there is no process to send a signal to",
-                           state.now);
+        state.messages.add(
+            row ? "K sends a signal to a process, but this row is not a process; press 1 to list processes"
+                : "there is no process to send a signal to",
+            state.now);
         return;
     }
     state.signal_target = *row->process;

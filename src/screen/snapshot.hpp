@@ -38,7 +38,7 @@ struct TopRow {
     Row cells;                           // one cell per column
     int severity = 0;                    // severity of the row's worst trouble; 0 if it has none
     std::optional<RowProcess> process{}; // set if the row is a single process
-    std::string none{}; // name of the row for everything without an owner, such as "(no pod)"; else empty
+    std::string none{}; // name of the row if it collects everything without an owner, such as "(no pod)"; else empty
 };
 
 // A GPU's values from NVML. Unknown values are empty.
@@ -95,7 +95,7 @@ struct Snapshot {
     std::vector<DetailPart> detail; // sections of the open row's page
     std::string detail_of;          // id of the open row in `detail`; empty if the sections are valid for any row
     std::string replayed{};         // current position in the recording, as text; empty if this is not a replay
-    bool leaps = false; // in a replay: the recording continued elsewhere, so the previous snapshot is not adjacent
+    bool leaps = false; // in a replay: true if the position moved back, so that the history before it is invalid
 };
 
 // Filter and order of a snapshot's rows, on a live screen and in printed tables.

@@ -20,7 +20,7 @@ TEST_CASE("a row is opened and closed", "[screen]")
     REQUIRE(actions.size() == 2);
     CHECK((actions[0].kind == Action::open && actions[0].text == "1004"));
     CHECK(stage.state.plotted == "launches_per_second");
-    CHECK(stage.shows("Nothing has been counted for it yet."));
+    CHECK(stage.shows("Nothing has been counted for this row yet."));
     stage.snapshot.detail = scene::detail("1004", 0);
     CHECK(stage.shows("void kernel_0<float>(float*, int)"));
     CHECK(stage.shows("copies by size"));
