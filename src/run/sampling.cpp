@@ -180,8 +180,8 @@ void Sampling::track_users()
     }
 }
 
-// Opens or closes a window. Counts are read each time: at the start after attaching the probes, at the end before
-// detaching them, and when the process has exited.
+// Opens or closes a window. To open, attaches the probes and then reads the counts. To close, reads the counts before
+// the probes are detached. Also reads the counts when the process has exited.
 void Sampling::step(pid_t group, Process& process)
 {
     const bool opens = !process.has_ended && process.sample && !process.sample->is_open();

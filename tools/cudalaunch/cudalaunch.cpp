@@ -97,7 +97,7 @@ RunPlan CudaLaunch::plan()
 
 std::vector<Program> CudaLaunch::programs() const
 {
-    constexpr std::string_view unnamed = "names learned from lookups, and devices, are unknown";
+    constexpr std::string_view unnamed = "devices, and names learned from lookups, are unknown";
     // Captures and graphs are traced in the driver API, even if launches are counted in the runtime API.
     constexpr std::string_view uncaptured = "captured kernels count as launched";
     std::vector<Program> all{

@@ -47,8 +47,8 @@ private:
     struct Thread {
         PendingCallsQuestion::Thread registers; // the thread's registers at the last scan
         PendingCall call;                       // pending call in the last answer that had one
-        unsigned seen = 0;          // answers that found this call, plus later scans with unchanged registers
-        unsigned empty_answers = 0; // consecutive answers that found no call
+        unsigned seen = 0;          // number of answers that found this call, plus later scans with unchanged registers
+        unsigned empty_answers = 0; // number of consecutive answers that found no call
         bool asked = false;         // the helper has not answered for these registers yet
 
         void reset()

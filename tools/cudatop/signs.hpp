@@ -33,7 +33,7 @@ struct UnfinishedCall {
 struct Neighbour {
     std::string gpu;    // text of the column GPU
     std::string name;   // command name, pid and owner
-    double percent = 0; // share of the GPU's launches that this process makes
+    double percent = 0; // share of the GPU's launches that the neighbour makes
 };
 
 // Processes that exit and are started again.
@@ -59,7 +59,7 @@ struct Signs {
     double off_cpu_percent = 0;
     std::optional<double> gpu_percent; // how busy the process's busiest GPU is, by NVML
     unsigned cpus = 0;                 // number of CPUs that the process may run on; 0: unknown
-    std::optional<MachineLoad> load{}; // average load at the ends of those intervals in which a thread starved
+    std::optional<MachineLoad> load{}; // average load at the end of each interval in which a thread starved
 
     std::array<Failing, static_cast<size_t>(Calls::count)> failing;
     const Failing& failures(Calls calls) const { return failing[static_cast<size_t>(calls)]; }
@@ -80,7 +80,7 @@ struct Signs {
     std::string copied_from; // function that makes most synchronous copies, according to sampled stacks; empty: unknown
 
     uint64_t polls = 0;
-    double waiting_percent = 0; // share of time that the thread that waits longest spends in waits
+    double waiting_percent = 0; // share of its time that the longest-waiting thread spends in waits
 
     uint64_t refused = 0; // number of allocations that failed with out of memory
     uint64_t allocations = 0;

@@ -174,7 +174,7 @@ void ExitedVerdicts::add(std::span<const Verdict* const> verdicts, const Frames&
         lines_.pop_front();
 }
 
-// Keeps only the last line of each rule and restart loop.
+// For each restart loop, keeps only the last line of each rule.
 void ExitedVerdicts::fold()
 {
     std::set<std::pair<uint64_t, const Rule*>> seen;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Output of verdicts: above the table on a screen, below it in a batch, and instead of it with --why.
+// Output of verdicts: above the table on a screen, below it with -b, and instead of it with --why.
 #pragma once
 
 #include "rows/output.hpp"
