@@ -153,7 +153,7 @@ void fill_map(int map_fd, const std::vector<std::pair<Key, Layout>>& layouts)
 {
     for (const auto& [key, layout] : layouts)
         if (bpf_map_update_elem(map_fd, &key, &layout, BPF_ANY))
-            throw Error("the tables of the driver's commands are too small for all rows");
+            throw Error("the BPF maps are too small for the layouts of all driver commands");
 }
 
 } // namespace

@@ -36,10 +36,10 @@ std::vector<std::pair<command_key, command_layout>> command_layouts(std::optiona
 // layouts that are the same in all versions that have the command.
 std::vector<std::pair<size_key, size_layout>> size_layouts(std::optional<DriverVersion> version);
 
-// Fallback layouts for NVIDIA's commands, for requests that are not in the tables, such as those of future drivers.
-// They work for any struct size, because their keys contain the command number instead of the whole request.
-// command_heads() covers the beginning of each struct: the subject (such as the control command or the class) and the
-// pointer to the parameters, but not the status. size_heads() covers the sizes in these parameters.
+// Fallback layouts for requests to NVIDIA's driver that are not in the tables, such as those of future versions. They
+// work for any struct size, because their keys contain the command number instead of the whole request. command_heads()
+// covers the beginning of each struct: the subject (such as the control command or the class) and the pointer to the
+// parameters, but not the status. size_heads() covers the sizes in these parameters.
 std::vector<std::pair<command_key, command_layout>> command_heads();
 std::vector<std::pair<size_key, size_layout>> size_heads();
 

@@ -151,7 +151,7 @@ bool DriverHooks::hook_new_drivers()
         add_nvidia_nodes(nodes); // their device numbers are fixed, so they are known before the driver is loaded
     if (nodes == nodes_ && !forced_syscalls)
         return false;
-    // Hooks of an unloaded driver stay without effect even if the driver is loaded again.
+    // Drops the hooks of unloaded drivers, because they stay without effect even if the driver is loaded again.
     std::erase_if(hooked_, [&](const auto& entry) { return !entry.first->is_loaded(nodes); });
     std::set<const Driver*> present;
     for (const Driver& driver : drivers)

@@ -20,7 +20,7 @@ struct bpf_object;
 namespace gpusnoop {
 
 enum class DriverHook : uint8_t {
-    fentry,     // hooks the driver's functions; needs BTF of its module
+    fentry,     // hooks the driver's functions; needs BTF of the driver's module
     kprobe,     // hooks the driver's functions; needs no BTF
     tracepoint, // hooks system calls of all processes, but counts only calls on GPU device nodes
 };
@@ -60,7 +60,7 @@ private:
     bpf_object* object_;
     std::optional<DriverHook> forced_;
     DriverNodes nodes_;
-    std::set<std::string> with_btf_; // functions with a loaded fentry program
+    std::set<std::string> with_btf_; // driver functions for which fentry programs are loaded
     std::map<const Driver*, Hooked> hooked_;
     std::optional<Tracefs> tracefs_;
     Links syscalls_;

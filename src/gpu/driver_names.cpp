@@ -119,7 +119,7 @@ std::string short_name(std::string_view name)
 
 namespace {
 
-// Encoding of command numbers in the requests of a space.
+// A command space, and the encoding of command numbers in its ioctl requests.
 struct Space {
     command_space space;
     char magic; // type field of encoded requests (_IOC_TYPE); 0: requests are plain command numbers

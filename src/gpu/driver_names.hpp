@@ -25,7 +25,7 @@ std::string_view class_name(uint32_t class_number);     // TURING_CHANNEL_GPFIFO
 std::string_view heap_function_name(uint32_t function); // NVOS32_FUNCTION_ALLOC_SIZE
 std::string_view nv_status_name(uint32_t status);       // NV_ERR_NO_MEMORY
 
-// Purpose of the objects of a class.
+// Purpose of an object class.
 enum class ClassKind : uint8_t {
     other, // includes unknown classes
     client,

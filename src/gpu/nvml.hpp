@@ -129,7 +129,7 @@ struct NvmlDeviceState {
     GpuVendor vendor = GpuVendor::nvidia;
 };
 
-// Use of a device by a process. The driver does not sample idle processes.
+// Use of a device by a process. Idle processes have no entry, because the driver does not sample them.
 struct NvmlUse {
     uint32_t pid;
     unsigned device;

@@ -29,8 +29,8 @@ public:
     // evidence for that offset.
     using IsKernel = std::function<bool(const std::string& name)>;
 
-    // Returns the (mangled) name in the object at `handle`. nullopt if the offset is unknown, or if the object has no
-    // kernel's name there.
+    // Returns the (mangled) name in the object at `handle`. nullopt if the offset is not trusted yet, or if the text
+    // there is not the name of a kernel.
     std::optional<std::string> name(pid_t pid, const std::string& driver, uint64_t handle, const IsKernel& is_kernel);
 
     // The number of trusted offsets, over all driver builds. When it grows, lookups that failed before may succeed.

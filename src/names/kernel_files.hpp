@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that processes map, from which kernel names are read. Names come from symbols, and from the kernel
-// registrations that a scan has found in the code.
+// Files mapped by processes, as sources of kernel names. Names come from symbols, and from the kernel registrations
+// that a scan has found in the code.
 #pragma once
 
 #include "code/elf.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of KernelNames that handles name records from the kernel side and the memory budget for names.
+// Part of KernelNames that handles name records from the BPF programs, and the memory budget for names.
 #include "names/kernel_names.hpp"
 
 #include "names/demangle.hpp"
@@ -17,7 +17,7 @@ constexpr size_t entry_bytes = 112;     // approximate memory per handle, exclud
 constexpr size_t asked_early_max = 256; // names per process that are read or demangled before a report needs them
 constexpr size_t readable_bytes_max = 8 << 20;
 
-// Key of the kernel side's map of unsent records.
+// Key of the BPF map of unsent records.
 struct UnsentKey {
     ImageId image{};
     uint64_t handle = 0;
@@ -167,7 +167,7 @@ void KernelNames::set_readable(Process& process, Known& known, const std::string
     known.name.text = readable;
 }
 
-// Stores the address of a name that the kernel side could not read because its page was not in memory. A read from user
+// Stores the address of a name that the BPF program could not read because the page was not in memory. A read from user
 // space loads the page. The first asked_early_max names are read at once, because the process may exit before a report
 // needs them.
 void KernelNames::learn_unread(const name_record& record, Process& process, bool unsent)

@@ -12,7 +12,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr size_t unnamed_max = 4096; // handles per process; limited because a process may invent any number of them
-constexpr unsigned failures_max = 3; // after this many failed lookups of a handle, lookups stop until more is learned
+constexpr unsigned failures_max = 3; // after this many failed lookups, a handle waits until the helper learns more
 
 } // namespace
 

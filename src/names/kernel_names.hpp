@@ -50,7 +50,8 @@ public:
     void expect(pid_t pid);
 
     // To be called once a second. Scans the files of processes that have launched unnamed kernels. When the helper has
-    // learned more, retries all unnamed handles at once, because a process may exit before the next report.
+    // learned of more kernels or object layouts, retries all unnamed handles at once, because a process may exit before
+    // the next report.
     void tick();
 
     // Waits for pending scans and answers, at most `patience`. To be called before the last report.

@@ -107,7 +107,7 @@ public:
     std::string base() const;
 
 private:
-    // Which parts of a name to show.
+    // Parts of a name to show.
     struct Detail {
         int depth = 0;               // template arguments that are nested deeper become <...>
         bool scopes = true;          // show the kernel's namespaces

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python stacks that the kernel side has stored by id, converted to named frames. A helper process finds the
+// Python stacks that the BPF programs have stored by id, converted to named frames. A helper process finds the
 // interpreters (code/python_interpreter.hpp).
 #pragma once
 

@@ -16,7 +16,7 @@ constexpr uint32_t longest_window = 512;       // maximum bytes between two call
 constexpr uint32_t first_window = 128;         // bytes that are decoded before the first call
 constexpr uint64_t max_names_read = 128 << 20; // total bytes of names, including repeated reads
 constexpr size_t max_scanned_name = 16 << 10;
-constexpr size_t targets_max = 64 << 10; // candidates whose calls are collected, in files without symbols
+constexpr size_t targets_max = 64 << 10; // candidate functions whose calls are collected, in files without symbols
 constexpr size_t trials = 64;            // calls examined per candidate
 constexpr size_t candidates_max = 8;     // candidates examined, those with the most calls first
 

@@ -44,7 +44,7 @@ private:
 
         uint64_t generation = 0;            // StackAnswer::generation
         std::map<Key, std::string> lasting; // names that are kept until the generation changes
-        std::map<Key, std::string> passing; // names kept for one second only, as files may be mapped there later
+        std::map<Key, std::string> passing; // names kept for one second only, because a file may be mapped there later
         std::set<Key> awaited;              // addresses that were sent to the helper in this second
         std::chrono::steady_clock::time_point passing_since;
     };

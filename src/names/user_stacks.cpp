@@ -167,7 +167,7 @@ std::set<int32_t> UserStacks::keep(const std::set<int32_t>& stacks)
     return native;
 }
 
-// Frees the table entries of stacks for which kept() is false, so that the kernel side can reuse the entries.
+// Frees the table entries of stacks for which kept() is false, so that the BPF programs can reuse the entries.
 void UserStacks::free_windows(const std::function<bool(int32_t stack)>& kept) const
 {
     window_stack found{};

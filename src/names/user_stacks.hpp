@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// User stacks that the kernel side has stored by id, converted to printable frames. Python frames replace the
+// User stacks that the BPF programs have stored by id, converted to printable frames. Python frames replace the
 // interpreter's native frames. Native frames come from a copy of the stack or, if there is no copy, from frame
 // pointers.
 #pragma once
@@ -44,7 +44,7 @@ struct CodePlace {
 
 class UserStacks {
 public:
-    // Map descriptors (-1 if the map does not exist) and variables of the kernel side.
+    // Map descriptors (-1 if the map does not exist) and variables of the BPF object.
     struct Kernel {
         int stacks = -1;
         int window_stacks = -1;

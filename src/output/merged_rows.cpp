@@ -91,7 +91,7 @@ const Rule rules[] = {
     {"nvioctl", Add::level, {"pending"}},
 };
 
-// How to merge values with this key; nullopt if they cannot be merged.
+// Returns the operation that merges values with this key; nullopt if they cannot be merged.
 std::optional<Add> rule_of(std::string_view tool, std::string_view key, const Record::Value& value)
 {
     for (const Rule& rule : rules)

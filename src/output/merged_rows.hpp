@@ -22,7 +22,7 @@ struct RowKey {
     std::vector<std::string_view> headers; // headers of the key's columns
     std::vector<std::string_view> keys;    // JSON keys of the key's columns
     enum class Of : unsigned char {
-        call,    // a row without this key covers several values, and cannot be grouped by it
+        call,    // a row without this key covers several values of the key, and cannot be grouped by it
         process, // a row without this key covers several processes, and cannot be grouped by it
         owner,   // a row of a single process may lack this key, because the process has no such owner
     } of = Of::call;

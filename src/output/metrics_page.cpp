@@ -11,7 +11,7 @@
 namespace gpusnoop {
 namespace {
 
-// How a metric is computed from its column. Counters come first, as is_counter() expects.
+// Computation of a metric from its column. Counters come first, as is_counter() expects.
 enum class Kind : uint8_t {
     counter,     // sum of the values in all rows so far
     nanoseconds, // like `counter`, but the column is in nanoseconds and the metric in seconds
@@ -64,20 +64,21 @@ constexpr Family families[] = {
     {"gpu_memory_total_bytes", Kind::gauge, "gpu", "gpu_total_bytes", "GPU memory installed, from NVML."},
     {"gpu_power_watts", Kind::gauge, "gpu", "gpu_watts", "GPU power draw, from NVML."},
     {"gpu_allocated_seconds_total", Kind::nanoseconds, "tenant", "allocated_ns",
-     "GPU time allocated to a row; one of two time-sliced replicas counts half."},
+     "GPU time allocated to a tenant; one of two time-sliced replicas counts half."},
     {"gpu_resident_seconds_total", Kind::nanoseconds, "tenant", "resident_ns",
-     "Time that a row had a context or memory on GPUs, summed over GPUs."},
+     "Time that a tenant had a context or memory on GPUs, summed over GPUs."},
     {"gpu_driving_seconds_total", Kind::nanoseconds, "tenant", "driving_ns",
-     "Time in which a row made calls on GPUs, in whole seconds, summed over GPUs."},
+     "Time in which a tenant made calls on GPUs, in whole seconds, summed over GPUs."},
     {"gpu_used_seconds_total", Kind::nanoseconds, "tenant", "used_ns",
-     "GPU time attributed to the rows that used it; used, idle and unallocated time add up to the time of all GPUs."},
-    {"gpu_idle_seconds_total", Kind::nanoseconds, "tenant", "idle_ns", "GPU time that a row held but did not use."},
+     "GPU time attributed to the tenants that used it; used, idle and unallocated time add up to the time of all GPUs."},
+    {"gpu_idle_seconds_total", Kind::nanoseconds, "tenant", "idle_ns", "GPU time that a tenant held but did not use."},
     {"gpu_unallocated_seconds_total", Kind::nanoseconds, "unallocated", "device_time_ns",
      "GPU time that was neither allocated nor held."},
     {"gpu_used_cost_total", Kind::millionths, "tenant", "cost_micros", "Cost of the used time, from --prices."},
     {"gpu_idle_cost_total", Kind::millionths, "tenant", "idle_cost_micros", "Cost of the idle time."},
     {"gpu_unallocated_cost_total", Kind::millionths, "unallocated", "cost_micros", "Cost of the unallocated time."},
-    {"xids_total", Kind::total, any, "xids", "GPU errors (Xids) that the driver reported for processes of a row."},
+    {"xids_total", Kind::total, any, "xids",
+     "GPU errors (Xids) that the driver reported for processes with these labels."},
     {"traced_processes", Kind::gauge, "total", "traced_processes", "Processes that are traced."},
     {"lost_events_total", Kind::total, "total", "lost",
      "Events lost since tracing began; the other metrics do not include them."},
@@ -243,7 +244,7 @@ void MetricsPage::add(std::span<const Column> columns, const Row& row)
         case Kind::total:
             series.sum = count_of(*cell);
             break;
-        case Kind::gauge: // a sum, because after the restart of a pod several rows have the same labels
+        case Kind::gauge: // a sum, because several rows have the same labels after a pod has restarted
             series.value = sort_value(*cell) + (series.in_report ? series.value : 0);
             break;
         case Kind::ratio:

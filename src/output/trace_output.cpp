@@ -25,7 +25,7 @@ constexpr std::string_view durations[] = {"latency_ns", "gap_ns"};
 constexpr std::string_view left_out[] = {
     "time_ns", "time",    "pid",  "tid", "comm",      "ns_pid",     "latency_ns", "gap_ns", "container", "container_id",
     "runtime", "pod_uid", "unit", "uid", "slurm_job", "slurm_step", "cgroup",     "pod",    "namespace"};
-constexpr size_t tracks_max = 65'536; // at this number, the list is cleared, and names are written again
+constexpr size_t tracks_max = 65'536; // at this number, all tracks are forgotten, and their names are written again
 
 const Cell& cell_of(std::span<const Column> columns, const Row& row, std::string_view name)
 {

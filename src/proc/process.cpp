@@ -48,7 +48,7 @@ namespace {
 // A process controls the number of its mappings and the length of their paths. Real processes stay far below this
 // limit.
 constexpr size_t max_proc_file = 16 << 20;
-constexpr size_t max_environment = 6 << 20; // limit of execve(): three quarters of 8 MiB (da029c11e6b1)
+constexpr size_t max_environment = 6 << 20; // limit of execve(): three quarters of 8 MiB (commit da029c11e6b1)
 
 Fd open_proc(pid_t pid, const char* file)
 {
