@@ -23,7 +23,7 @@ constexpr ScanQueue::Clock::duration tick_budget = 50ms; // for attach_waiting()
 // five times this time in total. Calls of unscanned processes are lost. Longer than the hang timeout of helpers, so
 // that a scan can be repeated after a file made it hang.
 constexpr std::chrono::milliseconds stall_timeout = 4s;
-// Time within which a driver that forwards calls loads the second driver. Most load it at once.
+// A driver that forwards calls to a second driver is expected to load it within this time. Most load it at once.
 constexpr ScanQueue::Clock::duration second_driver_window = 2s;
 
 } // namespace

@@ -118,7 +118,7 @@ public:
     // Message about the processes whose first scan timed out; empty if there are none.
     const std::string& unscanned() const { return unscanned_; }
     std::string_view library() const; // library that a process must map to be traced, for messages
-    size_t unreadable() const { return targets_.unreadable(); } // number of processes whose mappings may not be read
+    size_t unreadable() const { return targets_.unreadable(); } // processes whose mappings the tool cannot access
     size_t unreadable_files() const { return targets_.unreadable_files(); }
     unsigned functions() const; // number of probed functions in all files
     unsigned files() const;

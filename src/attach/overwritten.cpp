@@ -26,7 +26,7 @@ constexpr unsigned reports_per_file_max = 8; // limited, because the owner may o
 // Limits how often a file is detached, reexamined and attached if its owner keeps opening it for writing.
 constexpr unsigned suspensions_before_pause = 8;
 constexpr FileGuard::Clock::duration frequent_interval = 10s, suspension_pause = 5s;
-constexpr FileGuard::Clock::duration examination_retry = 1s; // delay after a scan that did not reexamine the file
+constexpr FileGuard::Clock::duration examination_retry = 1s; // retry delay after a helper failed to reexamine the file
 
 } // namespace
 

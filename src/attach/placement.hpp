@@ -35,8 +35,8 @@ inline Placement place(std::span<const uint8_t> code)
 // because it is single-stepped. The other function has the same arguments and returns to the same caller.
 
 // Returns the file offset of the function to probe, and the placement within it. The function to probe is the
-// trampoline's target if a probe on the trampoline would be single-stepped and the trampoline passes on all arguments
-// that the row reads. Otherwise it is `function` itself.
+// trampoline's target if a probe on the trampoline would be single-stepped, a probe on the target is emulated, and the
+// trampoline passes on all arguments that the row reads. Otherwise it is `function` itself.
 std::pair<uint64_t, Placement> place(const Elf& elf, DispatchTables& tables, const Symbol& function,
                                      const probe_row& row);
 

@@ -89,7 +89,7 @@ public:
     // file, then call suspend(), which lets the writers continue. thorough: see FileGuard::is_broken().
     std::vector<CudaFile*> overwritten(bool thorough);
     void suspend(CudaFile* file);
-    // Re-examines the suspended files that writers have closed since. found() returns the results.
+    // Re-examines the suspended files that can be guarded again (FileGuard::retake()). found() returns the results.
     void examine_suspended();
 
     // Messages about files that cannot be traced, one per file.
@@ -98,7 +98,7 @@ public:
 
     // Number of files with a CUDA library's name that could not be opened. complaints() has the reasons.
     size_t unreadable_files() const { return unreadable_files_.size(); }
-    // Number of processes whose mappings may not be read.
+    // Number of processes whose mappings the tool is not permitted to read.
     size_t unreadable() const { return unreadable_.size(); }
 
 private:

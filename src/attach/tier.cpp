@@ -193,7 +193,7 @@ std::string next_event_name()
 
 Tracefs::Tracefs()
 {
-    // glibc has fsopen() and its relatives since 2.36 (Debian 12); the system calls are older (5.2).
+    // Uses the system calls (Linux 5.2), because glibc has wrappers for them only since 2.36 (Debian 12).
     Fd context(static_cast<int>(syscall(SYS_fsopen, "tracefs", FSOPEN_CLOEXEC)));
     if (context && syscall(SYS_fsconfig, context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) == 0)
         mount_ = Fd(static_cast<int>(syscall(SYS_fsmount, context.get(), FSMOUNT_CLOEXEC, 0)));

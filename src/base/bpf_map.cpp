@@ -125,7 +125,7 @@ std::vector<uint64_t> stack_trace(int fd, int32_t id)
     return {frames.begin(), std::ranges::find(frames, uint64_t{0})};
 }
 
-// No system call exists for waiting for BPF programs, but updating a map of maps does so: it waits for an RCU grace
+// No system call exists to wait for BPF programs, but updating a map of maps has this effect: it waits for an RCU grace
 // period, after which no non-sleepable program uses the old inner map (maybe_wait_bpf_programs(), 1ae80cf31938, Linux
 // 5.0). membarrier(2) cannot be used: it does nothing on a single CPU, and fails with nohz_full.
 ProgramBarrier::ProgramBarrier()

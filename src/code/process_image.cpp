@@ -93,8 +93,8 @@ void ProcessImage::use_copy(uint64_t address, std::string_view bytes)
 }
 
 // Removes the signature of a return address (FEAT_PAuth). The signature occupies bits that user addresses do not use:
-// bit 48 or 52 (depending on the kernel) to bit 54. The last executable mapping is the vdso or near it, so its end shows
-// how many bits addresses use.
+// bit 48 or 52 (depending on the kernel) to bit 54. The last executable mapping is near the vdso, so its end shows how
+// many bits addresses use.
 std::optional<uint64_t> ProcessImage::return_address(uint64_t stack, std::optional<uint64_t> found) const
 {
     constexpr unsigned signed_below = 55;
