@@ -244,9 +244,10 @@ void DriverHooks::hook_system_calls()
         if (link)
             syscalls_.push_back(std::move(link));
         else if (std::string_view(call.tracepoint).ends_with("_ioctl"))
-            throw Error(fmt::format("cannot trace the drivers' functions, nor the tracepoint syscalls:{}: {}",
-                                    call.tracepoint, errno_text(errno)),
-                        "this needs a kernel with CONFIG_KPROBES or CONFIG_FTRACE_SYSCALLS; all distributions have them");
+            throw Error(
+                fmt::format("cannot trace the drivers' functions, nor the tracepoint syscalls:{}: {}", call.tracepoint,
+                            errno_text(errno)),
+                "this needs a kernel with CONFIG_KPROBES or CONFIG_FTRACE_SYSCALLS; all distributions have them");
     }
 }
 

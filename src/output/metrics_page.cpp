@@ -70,7 +70,7 @@ constexpr Family families[] = {
     {"gpu_driving_seconds_total", Kind::nanoseconds, "tenant", "driving_ns",
      "Time in which a tenant made calls on GPUs, in whole seconds, summed over GPUs."},
     {"gpu_used_seconds_total", Kind::nanoseconds, "tenant", "used_ns",
-     "GPU time attributed to the tenants that used it; used, idle and unallocated time add up to the time of all GPUs."},
+     "GPU time attributed to the tenants that used it; used, idle and unallocated time add up to all GPU time."},
     {"gpu_idle_seconds_total", Kind::nanoseconds, "tenant", "idle_ns", "GPU time that a tenant held but did not use."},
     {"gpu_unallocated_seconds_total", Kind::nanoseconds, "unallocated", "device_time_ns",
      "GPU time that was neither allocated nor held."},
