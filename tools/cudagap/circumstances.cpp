@@ -86,7 +86,7 @@ std::set<unsigned> gpu_nodes(const std::string& sysfs)
     for (std::filesystem::directory_iterator entry(sysfs + "/bus/pci/devices", error), end; !error && entry != end;
          entry.increment(error)) {
         const std::string device = entry->path();
-        // Class 0x03 is display controllers, unlike the GPU's sound device.
+        // Class 0x03 is display controllers. The GPU's audio device has another class.
         if (!text_of(device + "/vendor").starts_with("0x10de") || !text_of(device + "/class").starts_with("0x03"))
             continue;
         if (const auto node = number_at<int>(text_of(device + "/numa_node")); node && *node >= 0) // -1: not known

@@ -47,7 +47,8 @@ struct Circumstances {
     std::optional<uint64_t> covered_ns;
     std::optional<double> quota_cpus; // nullopt also if there is no quota
     std::optional<uint64_t> throttles, throttled_ns;
-    std::array<std::optional<double>, PRESSURES> stalled_percent{}; // share of the time (PSI)
+    std::array<std::optional<double>, PRESSURES> stalled_percent{}; // share of the time in which tasks stalled (PSI
+                                                                    // some)
     std::optional<uint64_t> machine_wide{};                         // 1 if stalled_percent applies to the whole machine
     std::optional<uint64_t> major_faults, read_bytes, written_bytes;
     std::optional<uint64_t> swapped_bytes, threads; // at the end of the interval

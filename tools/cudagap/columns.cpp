@@ -23,10 +23,10 @@ constexpr bool is_call(size_t part)
 
 constexpr std::string_view about_parts =
     "The parts explained under `DESCRIPTION`: in text as a share of WALL(s), in JSON in nanoseconds. JSON has all "
-    "parts (the two for interrupts only with `--interrupts`), and they add up to wall_ns. With `--cheap`, ONCPU%, "
-    "READY% and OFFCPU% count time in calls, too: on a CPU; runnable, but waiting for a CPU or throttled; and neither. "
-    "They add up to known_wall_ns, the wall time of the threads whose schedstat could be read (up to 4096 per report). "
-    "The kernel updates schedstat at switches and ticks, so it may lag by some milliseconds.";
+    "parts (the two for interrupts only with `--interrupts`), and they add up to wall_ns. With `--cheap`, all time, "
+    "including time in calls, is ONCPU% (on a CPU), READY% (runnable, but waiting for a CPU or throttled) or OFFCPU% "
+    "(neither). In JSON, these add up to known_wall_ns, the wall time of the threads whose schedstat could be read (up "
+    "to 4096 per report). The kernel updates schedstat at switches and ticks, so it may lag by some milliseconds.";
 
 // A part as a share of the wall time of all threads of the row.
 template<size_t part>
@@ -121,12 +121,12 @@ constexpr auto fields = fields_of<Field<C, K, G>>(
         {{"", "outside_ns", Unit::count},
          if_cheap<Shown::json>,
          [](const K&, const G& g, const C&) { return Cell(g.sums.ns[TIME_CPU]); },
-         "With `--cheap`: time outside of calls, in place of the parts that divide it."},
+         "With `--cheap`: time outside of calls. It replaces the parts that divide this time."},
         {{"", "other_syscall", Unit::count},
          json_only<C>,
          [](const K&, const G& g, const C&) { return cell_if(g.other_syscall); },
-         "Number (on this architecture) of the last system call that counted as OTHER%, from the thread with the most "
-         "of it."},
+         "Number, on this architecture, of the last system call that counted as OTHER%, in the thread with the most "
+         "OTHER% time."},
     },
     part_fields<TIME_LAUNCH, TIME_COPY, TIME_WAIT, TIME_MEMORY, TIME_CALL>,
     {
@@ -181,29 +181,29 @@ constexpr auto fields = fields_of<Field<C, K, G>>(
         {{"AROUND(s)", "around_ns", Unit::seconds, 9},
          always<C>,
          around<&A::covered_ns>,
-         "Time covered by the columns below, which describe the surroundings of a process and are empty in rows of "
-         "several processes. They are read once per report, and known from the second report on, or from when the "
-         "process was first seen, up to a second after its first call.",
+         "Time covered by the columns below, which describe the circumstances of a process. They are empty in rows of "
+         "several processes. They are read once per report, and cover the time since the last report. In the first "
+         "report, they cover the time since the process was first seen, up to a second after its first call.",
          extra},
         {{"QUOTA", "quota_cpus", Unit::rate, 6},
          always<C>,
          around<&A::quota_cpus>,
-         "CPU quota of its cgroup (cpu.max; cpu.cfs_quota_us) in CPUs: the minimum of its own and its ancestors' "
-         "quotas. Empty if there is none.",
+         "CPU quota of the process's cgroup, in CPUs: the minimum of the quotas of the cgroup and its ancestors "
+         "(cpu.max, or cpu.cfs_quota_us). Empty if there is none.",
          extra},
         {{"THROTTLES", "throttles", Unit::count, 9},
          always<C>,
          around<&A::throttles>,
-         "Periods in which one of these quotas was used up, and the time for which tasks were throttled, summed over "
-         "CPUs. Both are of the whole cgroup, not of the process alone.",
+         "Number of periods in which one of these quotas was used up, and the time for which tasks were throttled, "
+         "summed over CPUs. Both count for the whole cgroup, not for the process alone.",
          extra},
         {{"", "cgroup_throttled_ns", Unit::count}, json_only<C>, around<&A::throttled_ns>},
         {{"PSICPU%", "pressure_cpu_percent", Unit::percent, 7},
          always<C>,
          pressure<PRESSURE_CPU>,
-         "Share of the time in which at least one task of its cgroup waited for a CPU, I/O or memory (PSI some). "
-         "pressure_of_machine is 1 if the kernel has no pressure of the cgroup (v1, the root, psi=0), and the values "
-         "are of the whole machine.",
+         "Share of the time in which at least one task of the process's cgroup waited for a CPU (PSICPU%), I/O "
+         "(PSIIO%) or memory (PSIMEM%); PSI calls this `some`. pressure_of_machine is 1 if the kernel has no values "
+         "for the cgroup (v1, the root, psi=0). The values are then for the whole machine.",
          extra},
         {{"PSIIO%", "pressure_io_percent", Unit::percent, 6}, always<C>, pressure<PRESSURE_IO>, "", extra},
         {{"PSIMEM%", "pressure_memory_percent", Unit::percent, 7}, always<C>, pressure<PRESSURE_MEMORY>, "", extra},
@@ -211,17 +211,19 @@ constexpr auto fields = fields_of<Field<C, K, G>>(
         {{"CPUS", "allowed_cpus", Unit::count, 4},
          always<C>,
          around<&A::allowed_cpus>,
-         "CPUs that its main thread may use (if that has exited, another thread), and its number of threads.",
+         "Number of CPUs that the process's main thread may use (if it has exited, another thread), and number of "
+         "threads of the process.",
          extra},
         {{"", "process_threads", Unit::count}, json_only<C>, around<&A::threads>},
         {{"", "process_major_faults", Unit::count},
          json_only<C>,
          around<&A::major_faults>,
-         "Page faults of all its threads that read from disk."},
+         "Page faults that read from disk, in all threads of the process."},
         {{"READ", "read_bytes", Unit::bytes, 7},
          always<C>,
          around<&A::read_bytes>,
-         "Bytes that the process read from disks, and dirtied to be written there.",
+         "Bytes that the process read from disks (READ), and bytes that it dirtied in the page cache, to be written to "
+         "disks (WRITTEN).",
          extra},
         {{"WRITTEN", "written_bytes", Unit::bytes, 7}, always<C>, around<&A::written_bytes>, "", extra},
         {{"SWAP", "swapped_bytes", Unit::bytes, 7},
@@ -232,8 +234,8 @@ constexpr auto fields = fields_of<Field<C, K, G>>(
         {{"NODE", "numa_nodes", Unit::text, 4},
          always<C>,
          around<&A::nodes>,
-         "NUMA nodes of the CPUs that its threads were on at the end, and of all NVIDIA GPUs of the machine, as far as "
-         "sysfs has them.",
+         "NUMA nodes of the CPUs that the process's CUDA threads ran on last (NODE), and of all NVIDIA GPUs of the "
+         "machine (GPUNODE), as far as sysfs has them.",
          extra},
         {{"GPUNODE", "gpu_numa_nodes", Unit::text, 7}, always<C>, around<&A::gpu_nodes>, "", extra},
     });

@@ -61,7 +61,8 @@ struct GapLine {
 // Fields of the lines that -e prints.
 std::span<const Field<Context, GapLine>> line_fields();
 
-// Text below a gap's line, which names the launches before and after the gap. JSON has keys for them in the line.
+// Text below a gap's line, which names the launches before and after the gap. In JSON, the line itself has keys for
+// these launches.
 std::string launches_line(const GapLaunches& launches, const NameOptions& names);
 
 // Lines below that text: which thread woke the blocked thread (the waker), and what the waker did before that.

@@ -36,7 +36,7 @@ constexpr ToolSpec about{
                 "  cudagap 5                   # a table every 5 seconds\n"
                 "  cudagap --by thread 5       # which thread is held up\n"
                 "  cudagap --by pod 5          # which pod is held up\n"
-                "  cudagap -p 1234 -s RUNQ%    # which threads wait longest for a CPU\n"
+                "  cudagap --by thread -s RUNQ%   # which threads wait longest for a CPU\n"
                 "  cudagap -H gap              # how long threads pause between launches, and why\n"
                 "  cudagap -H gap --by stream  # pauses between launches, per stream\n"
                 "  cudagap -e -l 10ms          # a line for each pause of 10 ms or longer\n"
@@ -196,7 +196,7 @@ Frames CudaGap::frames_of(const gap_record& gap)
     return stacks_->frames(gap.key.image, block.user_stack, block.kernel_stack);
 }
 
-// With -e there are no reports, which would otherwise forget exited threads.
+// With -e there are no reports, so exited threads are forgotten here.
 bool CudaGap::tick(Output&)
 {
     const uint64_t now = clock_ns(CLOCK_MONOTONIC);

@@ -42,7 +42,7 @@ constexpr Field<C, K, G> fields[] = {
     {{"AVG(us)", "average_ns", Unit::ns_as_us, 9},
      always<C>,
      [](const K&, const G& g, const C&) { return g.waits.total() ? Cell(g.ns / g.waits.total()) : Cell(); },
-     "Average time blocked."},
+     "Average duration of such a blocked period."},
     {{"p50(us)", "p50_ns", Unit::ns_as_us, 9},
      always<C>,
      wait<50>,
@@ -64,8 +64,8 @@ constexpr Field<C, K, G> fields[] = {
     {{"FILE", "file", Unit::text, 4},
      always<C>,
      [](const K& k, const G&, const C&) { return k.file.empty() ? Cell() : Cell(k.file); },
-     "The last folder of its path and its name, cut to 31 and 47 bytes. `-` sums all files that are not known: see "
-     "`CAVEATS`."},
+     "Last folder of the file's path (up to 31 bytes) and the file's name (up to 47 bytes). The row `-` sums all "
+     "unknown files: see `CAVEATS`."},
 };
 
 } // namespace

@@ -107,8 +107,8 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
         {{"", "before", Unit::text},
          json_only<C>,
          of_launch<before, type>,
-         "The launches before and after the gap: kernel, graph, host function, or kernels of several devices; the "
-         "handle; the name, if known, and its source (`cudalaunch`(8))."},
+         "The launches before and after the gap: their type (`kernel`, `graph`, `host function` or `kernels of several "
+         "devices`), their handle, their name, if known, and the source of the name (see `cudalaunch`(8))."},
         {{"", "before_handle", Unit::hex}, json_only<C>, of_launch<before, handle>},
         {{"", "before_kernel", Unit::text}, json_only<C>, of_launch<before, kernel>},
         {{"", "before_name_source", Unit::text}, json_only<C>, of_launch<before, source>},
@@ -149,12 +149,12 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
         {{"", "waker_ended_ns", Unit::count},
          json_only<C>,
          of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.blocked_ns}; }>,
-         "Duration of that period."},
+         "Duration of the period that the waker ended."},
         {{"", "waker_wall_ns", Unit::count},
          json_only<C>,
          of_known<took>,
-         "Time since the waker's previous wakeup of that kind, and how much of it the waker was on a CPU, or waited "
-         "for one."},
+         "Time between the last two recorded wakeups by the waker, and how much of it the waker was on a CPU, or "
+         "waited for one."},
         {{"", "waker_cpu_ns", Unit::count},
          json_only<C>,
          of_known<[](const period& period) { return uint64_t{period.ns[TIME_CPU]}; }>},
@@ -176,7 +176,7 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
          "WAIT means that the gap is long because the GPU is busy."},
     });
 
-// Names the largest parts of the gaps' time in one octave of lengths.
+// Lists the largest parts of the time in gaps whose length is in one octave.
 std::string note(const GapGroup& group, unsigned octave)
 {
     TimeParts parts{};

@@ -70,7 +70,7 @@ void GapCounts::forget(const std::set<uint32_t>& places)
         streams_.erase(stream);
 }
 
-// Decrements the mark of each erased entry. For threads that exit, the kernel side does both.
+// Erases idle threads, and decrements their marks. The kernel side does the same for threads that exit.
 void WakingThreads::forget_idle(uint64_t now_ns)
 {
     constexpr uint64_t scan_interval_ns = 10'000'000'000, idle_ns = 60'000'000'000;

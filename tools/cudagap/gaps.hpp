@@ -57,7 +57,7 @@ private:
     std::map<Key, gap_count> previous_;
 };
 
-// Threads that the kernel side follows because they woke a CUDA thread.
+// Threads that the kernel side follows because they woke a CUDA thread, directly or through other threads.
 class WakingThreads {
 public:
     // marks[i] is the number of followed threads with a thread id of i modulo marks.size().

@@ -76,8 +76,8 @@ struct Peer {
 
 using KnownSockets = std::map<uint64_t, TcpSocket>; // by cookie
 
-// Differences between two scans, by peer. were_all: the earlier scan was complete, so a socket that is missing from it
-// is new.
+// Differences between two scans, by peer. were_all: true if the earlier scan was complete, so that a socket missing
+// from it is new.
 std::vector<Peer> peers_of(const std::vector<TcpSocket>& now, const KnownSockets& earlier, bool were_all);
 
 class PeersOf {

@@ -25,13 +25,13 @@ constexpr Field<C, K, G> fields[] = {
     {{"TIME(s)", "blocked_ns", Unit::seconds, 9},
      always<C>,
      count_of<&G::ns>,
-     "Blocked time of all threads of the row; in JSON, in nanoseconds. Counted when a thread becomes runnable again: "
-     "excludes its wait for a CPU after that."},
+     "Blocked time of all threads of the row; in JSON, in nanoseconds. A blocked period ends when the thread becomes "
+     "runnable, so it does not include the wait for a CPU after that."},
     {{"TIMES", "blocks", Unit::count, 7}, always<C>, count_of<&G::times>, "Number of times that the threads blocked."},
     {{"AVG(us)", "average_ns", Unit::ns_as_us, 9},
      always<C>,
      [](const K&, const G& g, const C&) { return g.times ? Cell(g.ns / g.times) : Cell(); },
-     "Average time blocked."},
+     "Average duration of such a blocked period."},
 };
 
 } // namespace
