@@ -13,18 +13,20 @@ const volatile bool stacks_of_calls = false; /* read the stacks of sampled calls
 const volatile __u64 second = 1;             /* jiffies per second */
 
 #define SAMPLES_PER_SECOND 100 /* per thread and kind of call */
-#define SAMPLE_PAUSE_SECONDS 4 /* sampling starts over after this time without a sample */
+#define SAMPLE_PAUSE_SECONDS 4 /* after this time without a sample, sampling starts over with N = 1 */
 
-/* State that a counted call keeps from entry to return. The kind of call defines the two unions. */
+/* State that a counted call keeps from entry to return. The kind of call determines which members of the unions are
+ * valid. */
 struct kept_call {
-    struct call call; /* if the call has a list, filled in again for each element */
+    struct call call; /* launch list: filled in again for each launch */
     u32 row;
     union {
         u32 count;      /* launch, copy: number of elements of the list */
         u32 pitch_rows; /* allocation with a pitch: number of rows */
-        u32 taken_out;  /* free: nonzero if the entry has been removed from the table of allocations */
-        u32 is_wanted; /* release, unmapping: the thread is traced, so the call counts even if it frees nothing known */
-        u32 node_type; /* graph call */
+        u32 taken_out;  /* free: nonzero if the allocation has been removed from the table of live allocations */
+        u32 is_wanted;  /* release, unmapping: nonzero if the thread is traced; the call then counts even if it frees no
+                           known memory */
+        u32 node_type;  /* graph call */
     };
     union {
         u64 list;     /* launch, copy: address of the first element */
@@ -44,7 +46,7 @@ INLINE void read_native_stack(struct pt_regs* ctx, struct call_key* key, u32 at)
     bool returned = at == COPIED_AT_RETURN;
     /* At function entry, frame pointers lead to the caller's caller, because the function has no frame yet. */
     if (window_stacks_mask && GUARDED_CALLS && !FRAMES_ARE_SIGNED) {
-        guard_calls_begin(); /* the window is per CPU */
+        guard_calls_begin(); /* because the window (base/window.bpf.h) is per CPU */
         key->stack = window_stack(PT_REGS_SP(ctx), PT_REGS_FP(ctx), returned ? PT_REGS_IP(ctx) : 0, at);
         key->caller = caller_in_window();
         guard_calls_end();
@@ -78,11 +80,11 @@ INLINE void read_stack(struct pt_regs* ctx, struct call_key* key, u32 at)
 }
 
 /* Samples the stack of every Nth call, for each thread and kind of call, because reading a stack costs more than all
- * else that is done for a call. N is set each second so that the next second yields about SAMPLES_PER_SECOND stacks;
+ * other tracing work for a call. N is set each second so that the next second yields about SAMPLES_PER_SECOND stacks;
  * with fewer calls, each is sampled. Within a second N stays the same, because otherwise calls after a pause would be
  * sampled more often than others. N is raised earlier only if the thread's call rate is so high that sampling would
- * noticeably slow the thread down. The distance between samples is random, because in a loop, every Nth call could
- * always be the same one. */
+ * noticeably slow the thread down. The distance between samples is random: with a constant distance, the samples of a
+ * loop could all be from the same call in its body. */
 OWN_FRAME int take_sample(struct pt_regs* ctx, struct call_key* key, u32 kind)
 {
     struct thread_state* thread = ctx && key ? thread_state_create(bpf_get_current_task_btf()) : 0;
@@ -109,7 +111,7 @@ OWN_FRAME int take_sample(struct pt_regs* ctx, struct call_key* key, u32 kind)
     return 0;
 }
 
-/* After a pause the next call is sampled, however many calls were still to be skipped. */
+/* After a pause, the next call is sampled even if more calls should have been skipped before it. */
 INLINE void sample_call(struct pt_regs* ctx, struct thread_state* thread, const volatile struct probe_row* row,
                         u32 kind, struct call_key* key)
 {
@@ -148,8 +150,8 @@ INLINE void begin_key(struct pt_regs* ctx, struct task_struct* task, const volat
     }
 }
 
-/* Begins a call: returns its row, and fills the shared fields of its key. Returns NULL if the call has no row, or is a
- * driver call inside a runtime call that is counted instead. */
+/* Begins a call: returns its row in the probe table, and fills the shared fields of its key. Returns NULL if the call
+ * has no row, or if it is a driver call inside a runtime call that is counted instead. */
 INLINE const volatile struct probe_row* begin_call_of_row(struct pt_regs* ctx, struct task_struct* task, u32 number,
                                                           u32 sampled, struct kept_call* kept)
 {
@@ -205,7 +207,7 @@ INLINE struct open_call* keep_call(struct pt_regs* ctx, struct task_struct* task
     return keep_call_in(ctx, thread_state_create(task), PART_COUNT, kept, now);
 }
 
-/* A call at its return. */
+/* A call that is returning. */
 struct ended_call {
     struct kept_call* kept;
     u64 entry_ns;
@@ -220,7 +222,7 @@ INLINE struct thread_state* end_call_as(struct pt_regs* ctx, struct task_struct*
     struct thread_state* thread = thread_state(task);
     struct open_call* call = thread ? close_call(ctx, thread, part) : 0;
     if (!call) {
-        /* Driver calls inside runtime calls were skipped at entry. */
+        /* With count_runtime, driver calls inside runtime calls are skipped at entry. Their returns are not losses. */
         if (!count_runtime)
             lose_unmatched_return(task, false);
         return 0;

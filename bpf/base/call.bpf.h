@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Call counting: in rows of a table, or with one record per call (-e). */
+/* Call counting: adds each call to a row of the table `calls`, or, with option -e, sends one record per call. */
 #ifndef GPUSNOOP_CALL_BPF_H
 #define GPUSNOOP_CALL_BPF_H
 
@@ -11,19 +11,19 @@
 #include "shared/call.h"
 #include "shared/histogram.h"
 
-/* Lines: the records of -e, one per call. This is the most expensive mode. Writing a record to this array takes 20 ns,
- * because it needs no lock and no BPF helper, against 105 ns for the kernel's ring buffer. Lines are ordered by the
- * time at which their places were reserved. Records of other types go to the ring buffer, which the front end reads
- * first. The front end sets the capacity. */
+/* Lines: the records of option -e, one per call. -e is the most expensive mode. Writing a record to this array takes 20
+ * ns, against 105 ns for the kernel's ring buffer, because the array needs no lock and no BPF helper. Lines are in the
+ * order in which their slots were reserved. Records of other types go to the ring buffer, which the front end reads
+ * before the lines. The front end sets the capacity. */
 
 MMAPABLE_ARRAY_MAP(lines, 1, struct line);
 
 const volatile __u32 line_places = 1;
-const volatile __u64 line_wake = 0; /* mask for the number of unread lines: see publish_line() */
+const volatile __u64 line_wake = 0; /* the reader is woken when (number of unread lines & line_wake) is 0 */
 
-#define LINE_TRIES 16 /* attempts to reserve a place; an attempt fails only if another CPU reserves the same place */
+#define LINE_TRIES 16 /* maximum attempts to reserve a slot; each fails only if another CPU takes that slot */
 
-/* Reserves a place for a line. Returns NULL if all places hold unread lines, or if all attempts failed. */
+/* Reserves a slot for a line. Returns NULL if all slots hold unread lines, or if all attempts failed. */
 INLINE struct line* reserve_line(u64* number)
 {
     u32 first = 0;
@@ -43,7 +43,7 @@ INLINE struct line* reserve_line(u64* number)
     return 0;
 }
 
-/* Wakes the reader, which waits on the ring buffer, by discarding an empty record. */
+/* Wakes the reader, which waits on the ring buffer, by reserving and discarding a record there. */
 OWN_FRAME int wake_reader(void)
 {
     void* nothing = bpf_ringbuf_reserve(&ring, sizeof(u64), 0);
@@ -52,8 +52,8 @@ OWN_FRAME int wake_reader(void)
     return 0;
 }
 
-/* Publishes a line. The reader stops at the first line that is not published. It is woken only when the number of
- * unread lines reaches a multiple of an eighth of the capacity, for the reason given at ring_flags(). */
+/* Publishes a line. The reader stops at the first line that is not published. The reader is woken only when the number
+ * of unread lines reaches a multiple of an eighth of the capacity, for the reason given at ring_flags(). */
 INLINE void publish_line(struct line* line, u64 number)
 {
     store_ordered(&line->published, number + 1);
@@ -63,9 +63,9 @@ INLINE void publish_line(struct line* line, u64 number)
         wake_reader();
 }
 
-/* Counters that all kinds of calls share. Tools add their own fields. */
+/* Rows of calls, with the counters that all kinds of calls share. Each kind adds its own counters (add_kind_sums()). */
 
-/* Fields by which rows are grouped. An unused field costs nothing and makes no additional rows. */
+/* Fields by which calls are grouped into rows. A field that is not used for grouping costs nothing and adds no rows. */
 const volatile bool per_thread = false;
 const volatile bool per_stream = false;
 const volatile bool per_device = false;
@@ -78,10 +78,10 @@ const volatile bool emit_events = false;
 const volatile bool need_return = false; /* results or latencies are reported */
 const volatile bool only_failed = false;
 const volatile bool measure_latency = false;
-const volatile __u64 least_ns = 0;         /* shorter calls are skipped, if durations are measured */
-const volatile __u64 duration_unit_ns = 1; /* unit of the duration's histogram */
+const volatile __u64 least_ns = 0;         /* calls shorter than this are not counted, if durations are measured */
+const volatile __u64 duration_unit_ns = 1; /* unit of the duration histogram, in ns */
 
-/* True if the time of each call's entry is needed, including calls without a return probe. */
+/* True if the entry time of every call is needed, even of calls without a return probe. */
 INLINE bool needs_entry_time(void)
 {
     return emit_events || (measure_latency && need_return);
@@ -90,31 +90,31 @@ INLINE bool needs_entry_time(void)
 /* Rows are allocated on demand, because preallocating them would take 64 MiB on a machine with 256 CPUs. */
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-    __uint(max_entries, 16384); /* the front end sets this and the size of the key */
+    __uint(max_entries, 16384); /* the front end sets this number and the key size */
     __uint(map_flags, BPF_F_NO_PREALLOC);
     __uint(key_size, sizeof(struct call_key));
     __uint(value_size, sizeof(struct call_stats));
 } calls SEC(".maps");
 
-const volatile __u32 call_key_bytes = sizeof(struct call_key); /* size of the table's keys */
+const volatile __u32 call_key_bytes = sizeof(struct call_key); /* size of the keys of `calls` */
 const volatile __u32 front_bits = 1;                           /* set by the front end, at least 1 */
 
-/* Cache of the table: 1 << front_bits rows per CPU. A row's index is computed from the key (12 ns, against 72 to 100 ns
- * for a lookup in the table). The row belongs to the first key that claims it, until the front end frees it because the
- * process has exited or the generation is over. If another key owns the row, the call is counted in the table. The
- * front end sets the capacity. */
+/* Cache of the table `calls`: 1 << front_bits rows per CPU. A row's index is computed from the key (12 ns, against 72
+ * to 100 ns for a lookup in `calls`). A row belongs to the first key that claims it. The front end frees the row when
+ * the process has exited or the generation has ended. If the row belongs to another key, the call is counted in
+ * `calls`. The front end sets the capacity. */
 MMAPABLE_ARRAY_MAP(front, 1, struct front_row);
 
-/* The current generation of rows, in which calls are counted: 0 or CALL_GENERATION. The front end switches it when the
- * table fills up, waits until every program that has read the old value has ended, and then drains the rows of the old
- * generation, which no longer change. Rows of the current generation cannot be drained: a program that has looked up a
- * row may still add to it after the front end has read and deleted it, and its memory may then belong to another
- * key. */
+/* The current generation of rows, in which calls are counted: 0 or CALL_GENERATION. When the table fills up, the front
+ * end switches to the other generation. It waits until every program that has read the old value has ended. Then the
+ * rows of the old generation no longer change, and the front end drains them. Rows of the current generation cannot be
+ * drained. A program that has looked up a row may still add to it after the front end has read and deleted the row. The
+ * row's memory may by then belong to another key. */
 __u8 generation = 0;
 
 STACK_TRACE_MAP(stacks, 16384, 127);
 
-/* Addresses of the lists of a copy batch. */
+/* Arguments of a batched copy: addresses of its lists of sizes, destinations and sources. */
 struct copy_lists {
     u64 bytes;
     u64 destination;
@@ -157,7 +157,7 @@ INLINE void send_line(struct task_struct* task, const struct call* call, u64 ent
     publish_line(line, number);
 }
 
-/* When the table is full, sends the call to the front end, which counts it instead. */
+/* Called when the table is full. Sends the call to the front end, which counts it. */
 INLINE void send_spill(struct task_struct* task, const struct call* call, u64 entry_ns, u64 duration_ns)
 {
     struct call_event* event = bpf_ringbuf_reserve(&ring, sizeof(*event), 0);
@@ -169,7 +169,7 @@ INLINE void send_spill(struct task_struct* task, const struct call* call, u64 en
     bpf_ringbuf_submit(event, ring_flags(sizeof(*event)));
 }
 
-/* Hash of the image and cgroups that were last sent to the front end from this CPU. Consecutive lines are usually from
+/* Hash of the process image and cgroups that this CPU last sent to the front end. Consecutive lines are usually from
  * the same process. */
 PERCPU_ARRAY_MAP(introduced_last, 1, u64);
 
@@ -212,8 +212,8 @@ INLINE void introduce_row(struct task_struct* task, const struct call_key* key)
 /* Zeros for a new row. Global, because the stack has no room for them. */
 struct call_stats no_calls = {};
 
-/* Clears the fields of a key that give details if `keep` is 0, and leaves them if all bits of `keep` are set. The front
- * end's CallSums clears the same fields. */
+/* If `keep` is 0, clears the detailed fields of a key. If all bits of `keep` are set, leaves the key unchanged.
+ * CallSums in the front end clears the same fields. */
 INLINE void make_coarse_unless(struct call_key* key, u64 keep)
 {
     key->subject &= keep;
@@ -239,8 +239,8 @@ INLINE struct call_stats* new_row(struct task_struct* task, struct call_key* key
     return bpf_map_lookup_elem(&calls, key);
 }
 
-/* Claims a free row of the cache for this key. Returns the row's number + 1, or 0 if another task has claimed it
- * first. */
+/* Claims a free row of the cache for this key. Returns the row's number + 1, or 0 if another task has already claimed
+ * the row. */
 INLINE u32 claim_front_row(const struct call_key* key, struct front_row* row, u32 at)
 {
     u64* words = (u64*)&row->key;
@@ -285,7 +285,7 @@ VERIFIED_ONCE u32 front_row_of(struct call_key* key)
     return key ? find_front_row(key) : 0;
 }
 
-/* Called only if a duration exceeds the maximum, which is rare. */
+/* Called only if a duration exceeds the row's maximum, which is rare. */
 INLINE void update_max(struct call_stats* stats, u64 duration_ns)
 {
     guard_begin();
@@ -304,7 +304,7 @@ INLINE void count(struct call_stats* stats, u64 times, u64 duration_ns)
     }
 }
 
-/* Adds the counters that only this kind of call has. */
+/* Adds to the counters that only this kind of call has. */
 INLINE void add_kind_sums(struct call_stats* stats, const u64* v)
 {
     for (u32 i = FIRST_KIND_FIGURE; i < CALL_FIGURES; i++)
@@ -312,13 +312,13 @@ INLINE void add_kind_sums(struct call_stats* stats, const u64* v)
             add(&stats->v[i], v[i]);
 }
 
-/* Counts a call `times` times and returns its row, to which the tool adds its own counters. Returns NULL if the call
- * was sent to the front end as a record, or was lost. */
+/* Adds `times` to the number of calls in the row of this call. Returns the row, so that the tool can add to its own
+ * counters. Returns NULL if the call was sent to the front end as a record, or was lost. */
 INLINE struct call_stats* count_call(struct task_struct* task, struct call* call, u64 times, u64 entry_ns,
                                      u64 duration_ns)
 {
     if (emit_events) {
-        introduce_caller(task, &call->key); /* per_cgroup is always set for lines */
+        introduce_caller(task, &call->key); /* with emit_events, per_cgroup is always set */
         send_line(task, call, entry_ns, duration_ns);
         return 0;
     }
@@ -344,8 +344,8 @@ INLINE struct call_stats* count_in_front(struct call* call, u32 place, u64 times
     return &row->stats;
 }
 
-/* Like count_call(), for the most frequent kinds of calls. On kernels with the cache, this may return NULL without
- * having counted the call; the caller must then call count_argument(). */
+/* Like count_call(), for the most frequent kinds of calls. On kernels that support the cache (from 6.10 on), the
+ * function may return NULL without having counted the call. The caller must then call count_argument(). */
 INLINE struct call_stats* count_often(struct call* call, u64 times, u64 entry_ns, u64 duration_ns)
 {
     if (!GUARDED)
@@ -356,8 +356,8 @@ INLINE struct call_stats* count_often(struct call* call, u64 times, u64 entry_ns
     return count_in_front(call, front_row_of(&call->key), times, duration_ns);
 }
 
-/* For VERIFIED_ONCE functions that count calls without a row in the cache. The argument of such a function can be the
- * key of a map only from 6.2 on (9ef40974a82a). That is no restriction here, because the cache requires 6.10. */
+/* Counts a call that has no row in the cache. Called from VERIFIED_ONCE functions, whose arguments can be map keys only
+ * from Linux 6.2 on (9ef40974a82a). This is no restriction here, because the cache requires 6.10. */
 INLINE struct call_stats* count_argument(struct call* call, u64 times, u64 entry_ns, u64 duration_ns)
 {
     return GUARDED && call ? count_call(bpf_get_current_task_btf(), call, times, entry_ns, duration_ns) : 0;
@@ -382,14 +382,14 @@ INLINE u16 duration_bucket(u64 ns)
     return opaque(histogram_bucket(duration_unit_ns == 1 ? ns : ns / duration_unit_ns));
 }
 
-/* Reads the stack under the guard, because the kernel collects it in a per-CPU buffer. */
+/* Reads the stack with preemption disabled, because the kernel collects it in a per-CPU buffer. */
 INLINE void keep_stack(void* ctx, struct call_key* key)
 {
     guard_begin();
     key->stack = bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK);
     if (key->stack == -17 /* EEXIST */) {
-        /* A stack's hash selects its place, and another stack already occupies that place. Without the innermost
-         * address, the stack has a different hash and so a different place. */
+        /* The kernel selects the slot of a stack by its hash, and another stack already occupies this slot. Without its
+         * innermost address, the stack has a different hash and thus a different slot. */
         key->stack = bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK | 1);
         if (key->stack >= 0)
             key->stack |= STACK_WITHOUT_FIRST;

@@ -23,11 +23,11 @@ extern bool bpf_session_is_return___context(void* ctx) __ksym __weak; /* 7.0 */
 
 #define GUARDED bpf_ksym_exists(bpf_preempt_disable)
 
-/* From 6.15 on (e2d8f560d178), global functions may be called under the guard. Such kernels are detected by
- * bpf_res_spin_lock(), which the same release introduced (97eb35f3ad42). Kernels from 6.10 to 6.14 refuse such calls;
- * on these and older kernels, guard_calls_begin() does nothing. */
+/* From Linux 6.15 on (e2d8f560d178), global functions may be called with preemption disabled. Such kernels are detected
+ * by bpf_res_spin_lock(), which was added in the same release (97eb35f3ad42). Kernels from 6.10 to 6.14 reject such
+ * calls. On these and older kernels, guard_calls_begin() does nothing. */
 struct bpf_res_spin_lock {
-    u32 val; /* with an incomplete type here, libbpf could not resolve the function */
+    u32 val; /* a complete type, because with an incomplete one libbpf cannot resolve the function */
 };
 extern int bpf_res_spin_lock(struct bpf_res_spin_lock* lock) __ksym __weak;
 #define GUARDED_CALLS bpf_ksym_exists(bpf_res_spin_lock)
@@ -59,14 +59,14 @@ INLINE void guard_calls_end(void)
 }
 
 /* From 6.13 on (a76ab5731e32), the kernel may run a program on a private per-CPU stack instead of the task's stack. If
- * another task then preempts the program and runs it too, it overwrites that stack; this has made kernels with
- * preemption panic. Reading user memory into such a stack is also 60 ns slower, because the kernel's check of the
+ * another task then preempts the program and runs it too, it overwrites that stack. This has caused panics on
+ * preemptible kernels. Reading user memory into such a stack is also 60 ns slower, because the kernel's check of the
  * destination is fast only for the task's own stack. A program with a tail call gets no private stack
  * (check_max_stack_depth(), 6.13). So each program contains a tail call, which is never executed and which the verifier
  * removes as dead code. */
 const volatile bool never = false;
-/* Set if the front end found that programs have a private stack anyway (attach/programs.hpp). They then run with
- * preemption disabled. */
+/* Set if the front end found that programs have a private stack anyway (attach/programs.hpp). All programs then run
+ * with preemption disabled. */
 const volatile bool stack_of_cpu = false;
 
 INLINE void program_begin(struct pt_regs* ctx)
@@ -83,7 +83,7 @@ INLINE void program_end(void)
         guard_end();
 }
 
-/* Counts probe hits, from which the overhead of tracing is estimated. */
+/* If true, probe hits are counted. The front end estimates the overhead of tracing from their number. */
 const volatile bool count_hits = false;
 
 PERCPU_ARRAY_MAP(hits, HITS, u64);
@@ -104,11 +104,11 @@ INLINE bool is_session_return(struct pt_regs* ctx)
     return bpf_session_is_return___alone();
 }
 
-/* Defines the programs of one kind. NAME_entry is attached to the first instruction of a function, NAME_return to its
- * end. NAME_session runs at both, and may return 1 at entry, so that the kernel does not run it at the return of this
- * call. The other programs always return 0, because before 6.13, a uprobe_multi program that returns 1 makes the kernel
- * remove the probe. The front end chooses the attach type before load. base/probe.bpf.h detects idle probes and nested
- * calls. */
+/* Defines the programs of one kind. NAME_entry runs at the first instruction of a function, NAME_return when the
+ * function returns. NAME_session runs at both. If it returns 1 at entry, the kernel does not run it at the return of
+ * this call. The other programs always return 0, because before 6.13, a uprobe_multi program that returns 1 makes the
+ * kernel remove the probe. The front end chooses the attach type before load. is_idle(), becomes_active() and
+ * returns_nested() are defined in base/probe.bpf.h. */
 #define ENTRY_PROGRAM(NAME, BODY, ...)                                                                                 \
     SEC("uprobe")                                                                                                      \
     int NAME(struct pt_regs* ctx)                                                                                      \
@@ -178,9 +178,9 @@ struct {
 
 const volatile __u32 ring_wake_shift = 20;
 
-/* A wake-up costs four times as much as a record (2,500 against 626 ns), so the reader polls at every tick, and a
- * record wakes it only if the unread data passes a multiple of 1 << ring_wake_shift bytes. If every record woke the
- * reader, a reader that falls behind would slow the traced process down to its own speed. */
+/* A wake-up costs four times as much as a record (2,500 against 626 ns), so the reader polls periodically. A record
+ * wakes the reader only if the amount of unread data passes a multiple of 1 << ring_wake_shift bytes. If every record
+ * woke the reader, a slow reader would slow the traced process down to the reader's speed. */
 INLINE u64 ring_flags(u64 bytes)
 {
     u64 waiting = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* The outermost call of each thread, for programs that count no nested calls. The index of its place is computed from
- * the thread id (12 ns, against 45 ns for task storage). The place belongs to the thread from the call's entry to its
- * return. */
+/* The outermost call of each thread, for programs that do not count nested calls. The call's slot in the table is
+ * computed from the thread id (12 ns, against 45 ns for task storage). A thread owns its slot from the call's entry to
+ * the call's return. */
 #ifndef GPUSNOOP_FRONT_CALLS_BPF_H
 #define GPUSNOOP_FRONT_CALLS_BPF_H
 
@@ -9,7 +9,7 @@
 #include "base/process.bpf.h"
 #include "shared/wait.h"
 
-#define FRONT_TRIES 8 /* places that a thread tries, beginning with the place that its id selects */
+#define FRONT_TRIES 8 /* number of slots that a thread tries, beginning with the slot that its id selects */
 
 MMAPABLE_ARRAY_MAP(front_calls, FRONT_CALLS, struct front_call);
 
@@ -34,8 +34,9 @@ INLINE bool claim_front_call(struct front_call* front, u64 owner)
     return !__sync_val_compare_and_swap(&front->owner, 0, owner);
 }
 
-/* Slow path, taken if another thread has used this thread's first place. Returns the place that this thread uses. If it
- * uses none and `begins` is set, claims a place. Returns FRONT_CALLS if the thread has no place. */
+/* Slow path, taken if another thread has occupied this thread's first slot. Returns the index of the slot that this
+ * thread owns. If the thread owns none and `begins` is set, claims a free slot. Returns FRONT_CALLS if the thread has
+ * no slot. */
 OWN_FRAME u32 find_or_claim_place(u64 owner, u32 begins)
 {
     for (u32 i = 0; i < FRONT_TRIES; i++) {
@@ -53,9 +54,9 @@ OWN_FRAME u32 find_or_claim_place(u64 owner, u32 begins)
     return FRONT_CALLS;
 }
 
-/* Begins a call and returns its place. Returns NULL if the call is inside another call of the thread, or if no place is
- * free. If the thread's recorded call has this stack pointer or a lower one, the thread has left it without
- * returning. */
+/* Begins a call and returns its slot. Returns NULL if the call is inside another call of the thread, or if no slot is
+ * free. If the thread's recorded call has the same stack pointer or a lower one, the thread has left that call without
+ * returning, which counts as a loss. */
 INLINE struct front_call* begin_front_call(struct pt_regs* ctx, struct task_struct* task)
 {
     u64 owner = front_owner(task);
@@ -82,8 +83,8 @@ INLINE struct front_call* begin_front_call(struct pt_regs* ctx, struct task_stru
     return front;
 }
 
-/* Returns the place of the call that is returning; the caller of this function must then call end_front_call(). Returns
- * NULL if the call is nested, or if its entry was not seen. If it was not seen, sets *lost. */
+/* Returns the slot of the call that is returning. The caller of this function must then call end_front_call(). Returns
+ * NULL if the call is nested, or if its entry was not seen. Sets *lost to true only if the entry was not seen. */
 INLINE struct front_call* returning_front_call(struct pt_regs* ctx, struct task_struct* task, bool* lost)
 {
     u64 owner = front_owner(task), stack = SP_AT_ENTRY(ctx);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Waits in progress, with one place per thread, and detection of waits that a thread has left without returning
- * (longjmp, exception). */
+/* Waits in progress, in one slot per thread, and detection of waits that a thread has left without returning (longjmp,
+ * exception). */
 #ifndef GPUSNOOP_LEFT_WAIT_BPF_H
 #define GPUSNOOP_LEFT_WAIT_BPF_H
 
@@ -8,10 +8,10 @@
 #include "base/places.bpf.h"
 #include "shared/wait.h"
 
-const volatile bool waits_alone = true; /* false if other programs of the tool count copies and frees */
+const volatile bool waits_alone = true; /* false if other programs of the tool also count copies and frees */
 
-/* One place per thread that has waited, kept until the thread exits. One place is enough: if a driver call waits inside
- * a runtime call, only one of the two waits is counted. */
+/* One slot for each thread that has waited, kept until the thread exits. One slot per thread is enough: if a driver
+ * call waits inside a runtime call, only one of the two waits is counted. */
 MMAPABLE_ARRAY_MAP(waiting, PLACES_MAX, struct waiting);
 
 INLINE struct waiting* place_of(struct thread_state* thread)
@@ -25,10 +25,11 @@ INLINE bool is_counted_elsewhere(u32 wait)
     return !waits_alone && (wait == WAIT_COPY || wait == WAIT_FREE);
 }
 
-/* Must be called when a thread makes a call at stack pointer `sp`. If a wait of this thread is recorded, the thread has
- * usually left it (longjmp, exception), so this ends the wait. But if `sp` is further down the stack and the wait's
- * return probe is still pending, the new call is made from within the wait, which continues. Waits younger than
- * least_age are not checked, because another program may just have recorded it for this same call. */
+/* Must be called when a thread makes a call at stack pointer `sp`. If the thread still has a recorded wait, it has
+ * usually left the wait without returning (longjmp, exception). This function then ends the wait. But if `sp` is
+ * further down the stack and the wait's return probe is still pending, the new call is made from within the wait, and
+ * the wait continues. Waits younger than least_age (ns) are not checked, because another program may just have recorded
+ * this same call as a wait. */
 VERIFIED_ONCE int end_left_wait(u64 sp, u64 least_age)
 {
     struct task_struct* task = bpf_get_current_task_btf();

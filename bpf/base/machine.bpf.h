@@ -9,8 +9,8 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-/* Processor-specific locations: a call's arguments and return address, a thread's system call. Registers that
- * <bpf/bpf_tracing.h> names are used by those names: PT_REGS_SP(), PT_REGS_RC(). */
+/* Processor-specific locations: a call's arguments and return address, and the system call of a thread. Registers for
+ * which <bpf/bpf_tracing.h> has macros are read with these macros, for example PT_REGS_SP() and PT_REGS_RC(). */
 
 /* Argument registers that both architectures have. */
 #define FIRST_ARGUMENT_REGISTERS(DO, REGS)                                                                             \
@@ -60,7 +60,8 @@
 
 #elif defined(__TARGET_ARCH_arm64)
 
-/* Same values as in arm64's <asm/unistd.h>. On other hosts, <asm/bitsperlong.h> takes BPF for a 32-bit target. */
+/* Defines the same system call numbers as arm64's <asm/unistd.h>. Sets __BITS_PER_LONG, because <asm/bitsperlong.h> of
+ * other build hosts treats BPF as a 32-bit target. */
 #include <asm/bitsperlong.h>
 #undef __BITS_PER_LONG
 #define __BITS_PER_LONG 64
@@ -96,12 +97,12 @@
 #define RETURN_POPS 0
 #define RETURN_ADDRESS_STAYS false
 #define FRAMES_ARE_SIGNED true
-#define SIGNED_FROM 48 /* lowest bit that may be part of a signature, although 52-bit addresses use higher bits too */
+#define SIGNED_FROM 48 /* lowest bit that may be part of a signature; comparisons ignore it and all higher bits */
 #define RETURN_ADDRESS(REGS) PT_REGS_RET(REGS)
 #define READ_RETURN_ADDRESS(TO, REGS) (*(TO) = PT_REGS_RET(REGS), 0)
 
-/* Widened to 64 bits, because the verifier of 6.1 derives no bounds for a register of which clang compares only the
- * lower half. */
+/* Widened to 64 bits: if clang compares only the lower half of a register, the verifier of Linux 6.1 derives no bounds
+ * for that register. */
 #define SYSTEM_CALL_NUMBER(REGS)                                                                                       \
     ({                                                                                                                 \
         u64 number_ = (u64)(s64)((struct pt_regs___system_call*)(REGS))->syscallno;                                    \
@@ -123,17 +124,17 @@
 /* For return probes: the stack pointer that the function had at entry. */
 #define SP_AT_ENTRY(REGS) (PT_REGS_SP(REGS) - RETURN_POPS)
 
-#define NO_SYSTEM_CALL -1 /* the system call number of a thread in an exception */
+#define NO_SYSTEM_CALL -1 /* system call number that the kernel stores for a thread in an exception */
 
 #define REGISTER_VALUE(NUMBER, VALUE) [NUMBER] = VALUE,
 
 /* Ordered accesses to words that publish other data to the front end (src/base/bpf_map.hpp) or to another CPU.
  * store_ordered() stores a 64-bit word after all earlier stores and before all later ones. load_acquire() loads a
- * 64-bit word before all later loads.  x86 reorders neither stores with stores nor loads with loads. So a compiler
+ * 64-bit word before all later loads. x86 reorders neither stores with stores nor loads with loads. So a compiler
  * barrier is enough, which costs nothing; a locked instruction would wait until all stores have left the CPU (100 ns).
- * On arm64 both functions are atomic instructions with a result, which all kernels translate to full barriers
- * (Documentation/bpf/linux-notes, 5.18). BPF has load-acquire and store-release instructions only since 6.15
- * (880442305a39). */
+ * On arm64, both functions are atomic instructions that return the old value. All kernels implement such instructions
+ * with full barriers (Documentation/bpf/linux-notes, 5.18). BPF has load-acquire and store-release instructions only
+ * since 6.15 (880442305a39). */
 
 #if defined(__TARGET_ARCH_x86)
 
@@ -157,9 +158,9 @@
 
 #endif
 
-/* Reads kernel memory by loads whose types the verifier checks. A load that faults, or that is from a user address,
- * yields 0. bpf_probe_read_kernel() would cost 40 to 70 ns per call, and is not available under lockdown
- * (confidentiality), so it is used only before 6.2. */
+/* Reads kernel memory with plain loads, whose types the verifier checks. A load that faults, or that is from a user
+ * address, yields 0. bpf_probe_read_kernel() would cost 40 to 70 ns per call, and is not available under lockdown
+ * (confidentiality), so it is used only on kernels before 6.2. */
 
 extern void* bpf_rdonly_cast(const void* object, u32 type) __ksym __weak; /* 6.2, a35b9af4ec2c */
 
@@ -177,7 +178,8 @@ extern void* bpf_rdonly_cast(const void* object, u32 type) __ksym __weak; /* 6.2
         value_read;                                                                                                    \
     })
 
-/* Reads a word whose type the verifier does not know, as the first field of a type that begins with a word. */
+/* Reads a 64-bit word whose type the verifier does not know. The address is cast to a type whose first field is a word,
+ * and this field is read. */
 static inline __attribute__((always_inline)) u64 kernel_word(const void* address)
 {
     if (HAS_CASTS)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* Places (indexes) of threads in a tool's table. A thread keeps its place until it exits. The place is stored in
- * thread_state, so finding it costs next to nothing. */
+ * thread_state, so finding it needs no additional lookup. */
 #ifndef GPUSNOOP_PLACES_BPF_H
 #define GPUSNOOP_PLACES_BPF_H
 

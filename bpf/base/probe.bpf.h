@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Probe hits: the decision if a hit counts, the row in the probe table, arguments, and the common prologue of
- * programs. */
+/* Probe hits: the decision whether a hit counts, its row in the probe table, the call's arguments, and the common
+ * prologue of programs. */
 #ifndef GPUSNOOP_PROBE_BPF_H
 #define GPUSNOOP_PROBE_BPF_H
 
@@ -11,8 +11,8 @@
 /* Switches from probes on single processes (the first attachment) to probes on all processes (the second) while calls
  * are in flight. The second attachment is made before the first is removed, and every call is counted exactly once. */
 
-/* The kernel limits the first attachment to target_pids, but cannot limit the second. If this is set, the phase stays
- * ATTACH_BOTH and programs of the second attachment filter by target_pids. */
+/* True if the programs of the second attachment must filter by target_pids. The kernel applies this filter to the first
+ * attachment, but cannot apply it to the second. With filter_second, the phase stays ATTACH_BOTH. */
 const volatile bool filter_second = false;
 
 __u32 attach_phase = ATTACH_FIRST; /* set by the front end */
@@ -30,8 +30,8 @@ INLINE bool is_switching_probes(void)
 /* While both attachments exist, a thread that hits a probe runs the program of the second attachment and then that of
  * the first, because the kernel puts a new consumer of a uprobe at the head of its list. attach_phase may change
  * between the two runs. So the second attachment's program marks the hook as handled, and the first attachment's
- * program skips marked hooks. The mark can stay: once a thread has seen the new phase, it never sees the old one
- * again. */
+ * program skips marked hooks. The mark need not be cleared: once a thread has seen the new phase, it never sees the old
+ * phase again. */
 OWN_FRAME int is_idle_now(u64 cookie, u32 phase)
 {
     bool second = cookie & COOKIE_SECOND;
@@ -62,7 +62,7 @@ INLINE bool is_idle(struct pt_regs* ctx)
     return is_idle_cookie(bpf_get_attach_cookie(ctx));
 }
 
-/* True if this probe is about to take over the counting. It must then see the return of the call in flight. */
+/* True if this probe is about to take over the counting. It must then also run at the return of the current call. */
 INLINE bool becomes_active(struct pt_regs* ctx)
 {
     return attach_phase == ATTACH_PENDING && bpf_get_attach_cookie(ctx) & COOKIE_SECOND;
@@ -72,8 +72,8 @@ INLINE bool becomes_active(struct pt_regs* ctx)
  * to HIP (ZLUDA). Only the outermost call counts, with its result and duration. */
 
 /* Drivers that share a process with another driver. The front end sets bit N modulo 64 for driver file number N. While
- * no bit is set, a call costs only one more load and one more branch. Not used on arm64, because the check needs too
- * much stack there. */
+ * no bit is set, the check costs only one load and one branch per call. On arm64, the check is omitted, because it
+ * needs too much stack there. */
 __u64 forwarding_files = 0;
 
 INLINE u32 driver_number(u64 cookie)
@@ -104,10 +104,10 @@ INLINE u64 file_at(struct task_struct* task, u64 address)
     return found;
 }
 
-/* True if a call of a function in this file, made from address `caller`, is nested in the outer call. The outer call's
- * frame is still on the stack, but the outer call may already have returned. If so, the new call is of the same driver,
- * or is made from the file that made the outer call. A nested call of the same driver is made from the driver's own
- * file. */
+/* True if a call of a function in driver file `file`, made from address `caller`, is nested in the outer call. The
+ * outer call's frame is still on the stack, but the outer call may already have returned. A call of the same driver is
+ * nested only if it is made from that driver's own file. A call of another driver is nested unless it is made from the
+ * file that made the outer call. */
 INLINE bool is_around(struct task_struct* task, const struct outer_call* outer, u32 file, u64 caller, u64 ip)
 {
     u64 from = file_at(task, caller);
@@ -116,11 +116,11 @@ INLINE bool is_around(struct task_struct* task, const struct outer_call* outer, 
     return !from || from != file_at(task, outer->frame.return_address);
 }
 
-/* True if the outer call has jumped to a function of this file and kind; both calls then have the same stack pointer
- * and return address. If the outer call has a return probe, the return address now points to the trampoline, as it
- * never does in a new call. If it has no return probe, the program's next call from the same place looks like a jump.
- * So a jump must lead to another file and to a call of the same kind, and only the first hit of each hook there is
- * taken for a jump. */
+/* True if the outer call has jumped to a function of this file and kind. Both calls then have the same stack pointer
+ * and return address. If the outer call has a return probe, the return address on the stack now points to the
+ * trampoline, which is never the case in a new call. If the outer call has no return probe, the next call that the
+ * program makes from the same address looks like a jump. So a jump must lead to another file and to a call of the same
+ * kind, and only the first hit of each hook in that file counts as a jump. */
 INLINE bool is_jump(struct task_struct* task, struct outer_call* outer, u32 file, u64 caller, u32 kind, u64 hook)
 {
     if (outer->file == file)
@@ -140,7 +140,7 @@ INLINE bool is_jump(struct task_struct* task, struct outer_call* outer, u32 file
 /* `probe` is the cookie with its lower half replaced by the kind of call. */
 VERIFIED_ONCE int is_part_of_outer(u64 sp, u64 caller, u64 fp, u64 ip, u64 probe)
 {
-    PIN(fp); /* unused on x86, and clang would leave it unset in callers */
+    PIN(fp); /* unused on x86; without PIN, clang leaves the register unset in callers */
     struct task_struct* task = bpf_get_current_task_btf();
     struct thread_state* thread = thread_state_create(task);
     if (!thread) {
@@ -190,9 +190,9 @@ INLINE bool returns_nested(struct pt_regs* ctx)
 
 const volatile struct probe_row probe_rows[PROBE_ROWS_MAX];
 
-/* Set in the tracefs tier, in which all probes of an event share one cookie, the event's number. The probe is then
- * identified by its address within the page, which address-space randomization does not change, and which is unique
- * within an event. */
+/* Set if probes are attached through tracefs. All probes of an event then share one cookie, the event's number. So each
+ * probe is identified by its address within the page. Address-space randomization does not change this address, and it
+ * is unique within an event. */
 const volatile bool rows_by_address = false;
 
 struct probe_place {
@@ -238,9 +238,9 @@ INLINE bool is_nested(struct pt_regs* ctx, u32 number)
 }
 
 /* Returns the number of the row (index in the probe table + 1, from the cookie). Returns 0 if the probe is idle, if the
- * call is nested, or if the row is unknown, which counts as a loss. If the program handles a single row, `only` is its
- * number, else 0. A nonzero `only` is constant, so no cookie is needed, and the verifier drops the code for other
- * rows. */
+ * call is nested, or if the row is unknown, which counts as a loss. If the program handles a single row, `only` is the
+ * number of this row, else 0. A nonzero `only` is a constant, so no cookie is needed, and the verifier removes the code
+ * for other rows. */
 INLINE u32 row_number(struct pt_regs* ctx, u32 only)
 {
     if (only) {
@@ -327,8 +327,8 @@ INLINE void begin_arguments(struct pt_regs* ctx, const volatile struct probe_row
                                     .block = block_address(ctx, row)};
 }
 
-/* Reads an argument from a register or from the block. The verifier knows nothing about the value that this leaves
- * behind, so it merges the paths. */
+/* Reads an argument from a register or from the block. The verifier knows nothing about the value that is read, so
+ * after this function it treats all paths as one. */
 INLINE u64 read_argument(struct arguments* arguments, const volatile struct probe_row* row, u32 which)
 {
     u32 word = row->args[which].word;
@@ -342,8 +342,9 @@ INLINE u64 read_argument(struct arguments* arguments, const volatile struct prob
     return operand_part(arguments->value, row->args[which].part);
 }
 
-/* Like read_argument(), for programs that read many arguments. Verifiers before 6.8 distinguish a stored number from
- * bytes that a BPF helper wrote, so this hides the value. On newer kernels, hiding it costs more than it saves. */
+/* Like read_argument(), for programs that read many arguments. Verifiers before Linux 6.8 distinguish a stored number
+ * from bytes that a BPF helper wrote, so this function hides the value from them. On newer kernels, hiding the value
+ * costs more than it saves. */
 INLINE u64 read_argument_alike(struct arguments* arguments, const volatile struct probe_row* row, u32 which)
 {
     read_argument(arguments, row, which);
@@ -353,7 +354,7 @@ INLINE u64 read_argument_alike(struct arguments* arguments, const volatile struc
 
 #define BYTES_MAX (1ULL << 48) /* larger than the address space */
 
-/* False if the product exceeds BYTES_MAX. */
+/* Multiplies *bytes by `factor`. Returns false if the product exceeds BYTES_MAX. */
 INLINE bool multiply_checked(u64* bytes, u64 factor)
 {
     if (factor && *bytes > BYTES_MAX / factor)
@@ -364,7 +365,7 @@ INLINE bool multiply_checked(u64* bytes, u64 factor)
 
 /* Common prologue of programs, which applies the filters and identifies the row. */
 
-#ifdef SHOWS_WAITING /* defined before all includes, by programs that include kinds/wait.bpf.h */
+#ifdef SHOWS_WAITING /* defined before all includes, by tools that show waits in progress */
 #include "base/left_wait.bpf.h"
 
 bool has_long_wait = false; /* set by the front end while a thread has been in a wait for more than LONG_WAIT_NS */
@@ -401,8 +402,8 @@ INLINE u32 traced_row_of_process(struct pt_regs* ctx, struct task_struct* task)
     return is_traced_process(task) ? fired_row(ctx, 0) : 0;
 }
 
-/* Counts a return whose entry was not recorded as a loss, if the thread is traced (with of_process: if the process
- * is). */
+/* Counts a loss for a return whose entry was not recorded. Ignores threads that are not traced (with of_process:
+ * threads of processes that are not traced). */
 OWN_FRAME int lose_unmatched_return(struct task_struct* task, u32 of_process)
 {
     if (task && (of_process ? is_traced_process(task) : is_traced(task)))
@@ -418,7 +419,8 @@ struct followed {
     const volatile struct probe_row* row;
 };
 
-#define FOLLOWED_ROW 0   /* word of an open call that holds the row's number; programs define the other words */
+/* Index of the word that holds the row's number in an open call. Programs define the other words. */
+#define FOLLOWED_ROW 0
 #define RETURN_IGNORED 0 /* stored instead of the row's number if the return needs no action */
 
 /* Begins to track a call. Returns false if the call is not tracked. */
@@ -436,15 +438,16 @@ INLINE bool follow_call(struct pt_regs* ctx, u64 part, struct followed* followed
     return true;
 }
 
-/* Marks that the return needs no action. The call stays open, because a separate return probe would otherwise count its
- * return as a loss. */
+/* Marks that the call's return needs no action. The call stays open, because otherwise a separate return probe would
+ * count the return as a loss. */
 INLINE int ignore_return(struct followed* followed)
 {
     followed->call->word[FOLLOWED_ROW] = RETURN_IGNORED;
     return 0;
 }
 
-/* Ends a tracked call. Returns false if the call was not tracked, which is a loss if it should have been. */
+/* Ends a tracked call. Returns false if the return needs no action, or if the call was not tracked. An untracked call
+ * of a traced process counts as a loss. */
 INLINE bool followed_returns(struct pt_regs* ctx, u64 part, struct followed* followed)
 {
     followed->task = bpf_get_current_task_btf();

@@ -7,7 +7,7 @@
 #include "shared/holding.h"
 #include "shared/process.h"
 
-#define MODE_TYPE 0170000 /* in i_mode, as in stat(2) */
+#define MODE_TYPE 0170000 /* file type bits of i_mode, as in stat(2) */
 #define MODE_PIPE 0010000
 #define MODE_CHARACTER_DEVICE 0020000
 #define MODE_SOCKET 0140000
@@ -43,8 +43,8 @@ LRU_HASH_MAP(cgroup_verdicts, 16384, u64, u8);
     case controller:                                                                                                   \
         return bpf_core_enum_value(enum cgroup_subsys_id, id);
 
-/* v1_controller is constant when the program is loaded, so the verifier drops the other cases, whose controllers the
- * kernel may lack. */
+/* v1_controller is constant when the program is loaded, so the verifier removes all other cases. The kernel may not
+ * have the controllers of these cases. */
 INLINE u32 v1_subsys(void)
 {
     switch (v1_controller) {
@@ -64,7 +64,7 @@ INLINE u32 v1_subsys(void)
 INLINE u64 v1_offset(void)
 {
     u64 states = bpf_core_field_offset(struct css_set, subsys);
-    PIN(states); /* clang 19 would fold the sum into one load, which libbpf refuses: the kernel's array is larger */
+    PIN(states); /* otherwise clang 19 folds the sum into one load; libbpf rejects it: the kernel's array is larger */
     return states + v1_subsys() * sizeof(void*);
 }
 
@@ -116,7 +116,8 @@ struct path_walk {
     struct cgroup_path* path;
 };
 
-/* Returns the user who may create cgroups in a directory, and so chooses their names; 0 if only root may. */
+/* Returns the id of the user who may create cgroups in a directory and choose their names, or 0 if only root may do
+ * so. */
 INLINE u32 naming_user(struct kernfs_node* node)
 {
     const u32 writable_by_others = 0022;
@@ -124,9 +125,9 @@ INLINE u32 naming_user(struct kernfs_node* node)
     return uid ? uid : READ(node, mode) & writable_by_others ? CGROUP_ANY_USER : 0;
 }
 
-/* Appends the name of a directory to the path and moves to its parent. Returns 1 at the end. If the path is too long,
- * the names nearest to the root are kept, because they identify the owner, and because users may add any number of
- * levels below their cgroup. */
+/* Appends the name of a directory to the path and moves to its parent. Returns 1 when the path is complete or a name is
+ * unreadable. If the path is too long, the names nearest to the root are kept, because they identify the owner, and
+ * because users may add any number of levels below their cgroup. */
 static long next_name(u32 index, struct path_walk* walk)
 {
     struct kernfs_node* node = walk->node;
@@ -149,7 +150,7 @@ static long next_name(u32 index, struct path_walk* walk)
     return 0;
 }
 
-/* Separate from next_name(), because one function for both would need more stack than is left. */
+/* Separate from next_name(), because a single function for both tasks would need more stack than is available. */
 static long next_user(u32 index, struct path_walk* walk)
 {
     u32 user = walk->node ? naming_user(walk->node) : 0;
@@ -212,12 +213,13 @@ INLINE bool is_traced_cgroup(struct task_struct* task)
 
 const volatile __u32 target_tid = 0;
 const volatile bool filter_pids = false;  /* set if the kernel cannot limit the attachment to target_pids */
-const volatile __u64 target_comm[2] = {}; /* zero-padded substring of a name */
+const volatile __u64 target_comm[2] = {}; /* substring that the thread's name must contain, zero-padded */
 const volatile __u64 target_comm_mask[2] = {};
 
 PREALLOCATED_HASH_MAP(target_pids, 1024, u32, u8);
 
-/* A handle or an address in a process, or a number that our programs have assigned to a handle. */
+/* Map key: a handle or an address in a process, or an id that our programs have assigned to an object of the
+ * process. */
 struct handle_number {
     struct image image;
     u64 number;
@@ -296,7 +298,7 @@ INLINE bool is_fully_traced(struct task_struct* task)
 INLINE struct image image_of(struct task_struct* task)
 {
     struct task_struct* leader = untrusted(task)->group_leader;
-    /* The multiplier spreads the exec count, a small number, over the word. */
+    /* The exec count is a small number. The multiplier spreads it over all bits of the word. */
     return (struct image){.pid = task->tgid,
                           .serial = (u32)leader->start_boottime + (u32)task->self_exec_id * 0x9e3779b1u};
 }
@@ -344,13 +346,13 @@ INLINE int send_if_new(u64 image, u64 v2, u64 v1)
     return 0;
 }
 
-/* Must not be called from an OWN_FRAME function, because this one needs most of the stack. */
+/* Must not be called from an OWN_FRAME function, because introduce_placed() itself needs most of the stack. */
 VERIFIED_ONCE int introduce_placed(u64 image, u64 v2, u64 v1)
 {
     return send_if_new(image, v2, v1);
 }
 
-/* Replaces introduce_placed() on kernels that refuse global functions under the guard. */
+/* Replaces introduce_placed() on kernels that do not allow calls of global functions with preemption disabled. */
 OWN_FRAME int introduce_guarded(u64 image, u64 v2, u64 v1)
 {
     return send_if_new(image, v2, v1);

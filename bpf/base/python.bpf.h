@@ -13,15 +13,15 @@
 #include "shared/stack.h"
 
 /* Frames are adjacent in memory, so one read fetches many of them. That takes 12 ns per frame, instead of 75 ns. */
-#define FRAME_BYTES 80 /* size of a frame that is not an object */
+#define FRAME_BYTES 80 /* bytes to read of a frame that is not an object */
 #define FRAME_OBJECT_BYTES 112
 #define DATA_WINDOW 4176     /* bytes read of the interpreter's own stack, in which callers precede their callees */
 #define C_WINDOW 2048        /* bytes that are read of the thread's stack, which has the frames made by C code */
 #define FRAME_FIELDS_MAX 264 /* maximum offset of a field in a frame */
 
 struct python_walk {
-    u64 data_start, data_span; /* bytes read of the interpreter's stack: lowest frame, and distance to the highest */
-    u64 c_start, c_span;       /* likewise for the bytes read of the thread's stack */
+    u64 data_start, data_span; /* range read from the interpreter's stack: start, and bytes to its last whole frame */
+    u64 c_start, c_span;       /* the same for the range read from the thread's stack */
     u64 frame;                 /* next frame */
     u64 sp;
     u64 from_c;     /* flag of the next frame: PYTHON_FROM_C or 0 */
@@ -39,7 +39,8 @@ struct python_walk {
 
 PERCPU_ARRAY_MAP(python_walks, 1, struct python_walk);
 
-/* Replaces python_walks on kernels without bpf_preempt_disable(), where per-CPU data cannot be guarded. */
+/* Replaces python_walks on kernels before 6.15, which do not allow global functions to be called with preemption
+ * disabled (GUARDED_CALLS). */
 TASK_STORAGE_MAP(python_walks_of_threads, struct python_walk);
 
 INLINE struct python_walk* python_walk_of(struct task_struct* task)
@@ -59,10 +60,10 @@ HASH_MAP(python_codes, PYTHON_CODES, struct python_code_key, u8);
 
 #define CLOCK_TICK_NS 10000000 /* USER_HZ is 100 */
 
-/* If this is false, the front end does not create the tables. */
+/* True if Python stacks are requested. If false, the front end does not create the Python tables. */
 const volatile bool follow_python = false;
 const volatile __u32 python_stacks_mask = 0;
-__u32 pythons_known = 0; /* an upper bound of the number of entries in `pythons`; if it is 0, lookups are skipped */
+__u32 pythons_known = 0; /* upper bound of the number of entries in `pythons`; if 0, no stack is searched for Python */
 
 INLINE u64 mixed(u64 hash, u64 word)
 {
@@ -70,7 +71,8 @@ INLINE u64 mixed(u64 hash, u64 word)
     return hash ^ hash >> 29;
 }
 
-/* Reads a frame into `bytes` if it is not yet there. Returns its offset, or ~0 if it is unreadable. */
+/* Reads a frame into walk->bytes if it is not yet there. Returns the frame's offset in walk->bytes, or ~0 if the frame
+ * is unreadable. */
 INLINE u64 window_with(struct python_walk* walk, u64 frame, bool on_heap)
 {
     u64 at = frame - walk->data_start;
@@ -93,8 +95,8 @@ INLINE u64 window_with(struct python_walk* walk, u64 frame, bool on_heap)
         walk->data_span = 0;
         return bpf_probe_read_user(walk->bytes, FRAME_OBJECT_BYTES, (void*)frame) ? ~0ULL : 0;
     }
-    /* Start at the page's beginning: the page before may not be mapped, because a thread's first chunk of frames starts
-     * at a page boundary, and a failing read costs a page fault. */
+    /* Starts the read at the beginning of the page, not earlier. A thread's first chunk of frames starts at a page
+     * boundary, so the page before may not be mapped, and a read from there would cost a page fault. */
     u64 span = frame & 4095;
     walk->data_span = span;
     walk->data_start = frame - span;
@@ -110,8 +112,8 @@ struct python_step {
     const struct python_layout* layout;
 };
 
-/* Number of innermost frames for which each call computes check_of_code(), which takes 50 to 150 ns, because these
- * frames may run code that was generated at run time. */
+/* Number of innermost frames for which check_of_code() is computed each time a stack is read. It takes 50 to 150 ns.
+ * These frames may run code that was generated at run time, at an address that other code used before. */
 #define CHECKED_FRAMES 3
 
 INLINE u64 word_at(struct python_walk* walk, u64 address)
@@ -121,9 +123,9 @@ INLINE u64 word_at(struct python_walk* walk, u64 address)
     return walk->word;
 }
 
-/* Returns a value that distinguishes code from other code that was at the same address earlier. Up to 3.11, code has no
- * unique number, and its pointers may be equal, so the value includes its first line and the start of its line
- * table. */
+/* Returns a value that distinguishes code from other code that was at the same address earlier. Up to Python 3.11, code
+ * has no unique number, and the pointers in it may be equal. So the value also includes the first line and the start of
+ * the line table. */
 INLINE u64 check_of_code(struct python_walk* walk, const struct python_layout* layout, u64 code)
 {
     u64 check = word_at(walk, code + layout->check);
@@ -292,8 +294,8 @@ INLINE void begin_python(struct python_walk* walk, const struct python_layout* l
     }
 }
 
-/* Finds or claims the place of a stack in the table and stores it in walk->place. Returns false if other stacks occupy
- * all the places that this stack could use. */
+/* Finds or claims the slot of a stack in python_stacks, and stores the slot's index in walk->place. Returns false if
+ * other stacks occupy all slots that this stack could use. */
 INLINE bool find_place(struct python_walk* walk)
 {
     for (u32 i = 0; i < 8; i++) {
@@ -311,9 +313,9 @@ INLINE bool find_place(struct python_walk* walk)
     return false;
 }
 
-/* Completes a stack and its hash. The hash includes the native caller and the distance on the stack from there to
- * Python. The front end finds the native functions in between in a copy of the stack, because an interpreter's frame
- * pointers are unreliable. */
+/* Completes a stack and its hash. The hash includes the native caller and depth_of_c, the distance on the stack to the
+ * innermost frame made by C code. The front end finds the native functions between these two in a copy of the stack,
+ * because an interpreter's frame pointers are unreliable. */
 INLINE void finish_stack(struct python_walk* walk, const struct python_layout* layout)
 {
     struct python_stack* stack = &walk->stack;
@@ -363,7 +365,7 @@ VERIFIED_ONCE int python_stack(u64 sp, u64 caller, int native)
     return walk->place | STACK_OF_PYTHON | STACK_IS_NEW;
 }
 
-/* Stores a stack that is new in the table at its place, and sends those of its code objects that are new. */
+/* Stores a new stack in its slot of python_stacks, and sends the stack's new code objects to the front end. */
 VERIFIED_ONCE int new_python_stack(void)
 {
     struct task_struct* task = bpf_get_current_task_btf();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Per-process shares of the tables that all processes fill: a process may have up to SHARE_FACTOR times as many entries
- * as are free. A process alone can fill three quarters of a table; several greedy ones still leave room for others. */
+/* Per-process shares of the tables that all processes fill. A process may have up to SHARE_FACTOR times as many entries
+ * as the table has free entries. So a single process can fill three quarters of a table, and several greedy processes
+ * still leave room for others. */
 #ifndef GPUSNOOP_SHARE_BPF_H
 #define GPUSNOOP_SHARE_BPF_H
 
@@ -90,8 +91,8 @@ enum row_admission {
     ROW_COARSE, /* the share is used up, and the ring buffer is half full: count the call in a less detailed row */
 };
 
-/* Like charge(), for rows of calls. No refund is needed, because the front end sets the number of rows after each read,
- * and changes rows_since when a new generation of rows begins. */
+/* Like charge(), but for rows of the table `calls`. No refund is needed, because the front end sets the number of rows
+ * after each read, and changes rows_since when a new generation of rows begins. */
 INLINE int row_admission(u64 image_word, u64 capacity)
 {
     struct image image = image_of_word(image_word);
@@ -119,7 +120,7 @@ VERIFIED_ONCE int admit_row(u64 image_word, u64 capacity)
     return row_admission(image_word, capacity);
 }
 
-/* Replaces admit_row() on kernels that refuse global functions under the guard. */
+/* Replaces admit_row() on kernels that do not allow calls of global functions with preemption disabled. */
 OWN_FRAME __attribute__((unused)) int admit_row_guarded(u64 image_word, u64 capacity)
 {
     return row_admission(image_word, capacity);

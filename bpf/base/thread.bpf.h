@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* Per-thread state between two probes: calls in flight, and the runtime call around a driver call. The state is in task
- * storage, which is as fast as a session cookie, is freed with the thread and needs no capacity. */
+ * storage, which is as fast as a session cookie, is freed when the thread exits, and has no fixed capacity. */
 #ifndef GPUSNOOP_THREAD_BPF_H
 #define GPUSNOOP_THREAD_BPF_H
 
@@ -9,9 +9,9 @@
 #include "shared/probe.h"
 #include "shared/process.h"
 
-/* The frame of a call at its entry probe. As long as its stack slot holds the return address, the call is taken to be
- * running; later calls overwrite the slot. So no return probe is needed. On arm64 the return address has no fixed slot;
- * is_below() walks the frame records instead. */
+/* The frame of a call at its entry probe. As long as the stack slot at `sp` holds the return address, the call is
+ * assumed to be running, because later calls overwrite the slot. So no return probe is needed. On arm64 the return
+ * address has no fixed slot; is_below() walks the frame records instead. */
 struct call_frame {
     u64 sp;
     u64 return_address;
@@ -21,19 +21,20 @@ struct call_frame {
 struct runtime_call {
     u64 func;
     struct call_frame frame;
-    u32 calls; /* number of driver calls still expected inside */
+    u32 calls; /* number of driver calls that are still expected inside this runtime call */
     u32 zero;
 };
 
 #define DRIVER_CALLS_ANY 0x40000000u /* the number of driver calls cannot be derived from the arguments */
-#define OUTER_STACK_MAX (64 << 10)   /* bytes of stack; a driver call further below is not nested in the outer call */
+/* Maximum distance on the stack, in bytes, between an outer call and a driver call that is nested in it. */
+#define OUTER_STACK_MAX (64 << 10)
 
 /* State of a call, stored at its entry and found at its return by the stack pointer. Each program defines the meaning
- * of the words. */
+ * of open_call.word. */
 #define OPEN_CALL_WORDS 15
 
-/* Several programs of an object may track the same call. Programs with PART_COUNT or PART_WAIT count calls; the others
- * only follow state. */
+/* Several programs of a BPF object may track the same call, each with its own value. Programs with PART_COUNT or
+ * PART_WAIT count calls. Programs with PART_MEMORY or PART_STATE only track state. */
 enum call_part {
     PART_COUNT,
     PART_WAIT,
@@ -53,7 +54,8 @@ struct open_call {
 #define OPEN_CALLS 4
 #endif
 
-#define CONTEXTS_BELOW 8 /* a power of two; contexts deeper in the context stack become unknown */
+/* Number of contexts that are kept below the current one, a power of two. Deeper contexts become unknown. */
+#define CONTEXTS_BELOW 8
 
 /* Kinds of calls whose stacks are sampled: see sample_call(). */
 enum sampled {
@@ -65,8 +67,8 @@ enum sampled {
 };
 
 struct sampling {
-    u64 since;  /* jiffies */
-    u32 taken;  /* samples since `since` */
+    u64 since;  /* start of the current sampling period, in jiffies */
+    u32 taken;  /* samples taken since then */
     u32 left;   /* calls to skip before the next sample */
     u32 stride; /* calls skipped between samples, on average */
 };
@@ -88,7 +90,7 @@ struct thread_state {
     u64 context;               /* handle of the current context; 0: unknown */
     u64 below[CONTEXTS_BELOW]; /* contexts below the current one, which become current again after pops */
     u64 depth;
-    u32 device[2]; /* ordinal + 1; 0: unknown. CUDA and HIP number devices separately: see device_by() */
+    u32 device[2]; /* current device: ordinal + 1; 0: unknown. CUDA and HIP have separate ordinals: see device_by() */
     u32 place;     /* 1 + the thread's place in the tool's table of threads; 0: none yet */
     u32 serial;    /* serial of the image that this state belongs to: see begin_image() */
     u64 waits_at;  /* stack pointer at entry of the wait in progress (base/left_wait.bpf.h) */
@@ -110,13 +112,14 @@ INLINE struct thread_state* thread_state_create(struct task_struct* task)
     return bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* Returns the field with the thread's device for calls of this layer. */
+/* Returns the field that holds the thread's current device for calls of this API layer. */
 INLINE u32* device_by(struct thread_state* thread, u32 layer)
 {
     return &thread->device[is_zero(opaque(layer) ^ LAYER_HIP) & 1];
 }
 
-/* Resets the state of a thread that has executed another program, which has other contexts and devices. */
+/* Resets the state of a thread after an exec, because the contexts and devices of the old program are no longer
+ * valid. */
 INLINE void begin_image(struct thread_state* thread, const struct image* image)
 {
     if (thread->serial == image->serial)
@@ -165,7 +168,8 @@ INLINE bool awaits_return(struct task_struct* task, u64 sp)
     return false;
 }
 
-#define FRAMES_CHECKED_MAX 16 /* limit for frames from a driver call to its runtime call; CUDA 11.8 has up to five */
+/* Maximum number of frames between a driver call and its runtime call. CUDA 11.8 has up to five. */
+#define FRAMES_CHECKED_MAX 16
 
 struct frame_record { /* AAPCS64, 6.4.6: x29 points to the innermost record */
     u64 outer;
@@ -177,9 +181,9 @@ INLINE bool is_same_address(u64 one, u64 other)
     return !((one ^ other) << (64 - SIGNED_FROM));
 }
 
-/* True if a call with this stack and frame pointer is part of the outer call: one of the frames between their stack
- * pointers returns to the outer call's return address. If the code has no frame records, the call is assumed to be part
- * of it. */
+/* True if a call with this stack and frame pointer is part of the outer call. Then one of the frames between the two
+ * stack pointers returns to the outer call's return address. If the code has no frame records, the call is assumed to
+ * be part of the outer call. */
 INLINE bool is_below(struct task_struct* task, const struct call_frame* outer, u64 sp, u64 fp)
 {
     u64 place = fp, inner = sp;
@@ -217,7 +221,8 @@ INLINE struct runtime_call* inside_runtime(struct pt_regs* ctx, struct task_stru
     return call->calls && is_running(task, &call->frame, PT_REGS_SP(ctx), PT_REGS_FP(ctx)) ? call : 0;
 }
 
-/* Ends the runtime call at its return probe. If it has no return probe, is_running() detects that it has returned. */
+/* Ends a runtime call at its return probe. If a runtime call has no return probe, is_running() detects that it has
+ * returned. */
 INLINE void runtime_leave(struct pt_regs* ctx, struct thread_state* thread)
 {
     if (thread->runtime.frame.sp + RETURN_POPS == PT_REGS_SP(ctx))
@@ -230,7 +235,7 @@ INLINE struct runtime_call* runtime_call_around(struct pt_regs* ctx, struct task
     return thread ? inside_runtime(ctx, task, thread) : 0;
 }
 
-/* Records the start of a runtime call, inside which `driver_calls` are expected. */
+/* Records the start of a runtime call. `driver_calls` is the number of driver calls expected inside it. */
 INLINE void mark_runtime(struct pt_regs* ctx, struct task_struct* task, u64 func, u32 driver_calls)
 {
     struct thread_state* thread = thread_state_create(task);
@@ -241,8 +246,8 @@ INLINE void mark_runtime(struct pt_regs* ctx, struct task_struct* task, u64 func
 }
 
 #define SP_FLAG_BITS 7ULL
-/* Flag: count a loss if the thread leaves the call without returning. Only one of the parts that track the same call
- * sets the flag. */
+/* Flag: count a loss if the thread leaves the call without returning. Only one of the programs that track the same call
+ * sets the flag, so that the loss is counted once. */
 #define COUNT_IF_LEFT 4ULL
 
 INLINE u64 sp_of(u64 sp_part)
@@ -264,9 +269,9 @@ INLINE struct open_call* open_call_at(struct thread_state* thread, u64 number)
     return &thread->open[number & (OPEN_CALLS - 1)];
 }
 
-/* Finds a place for a new call, after the places of the open calls that enclose it. Calls with a lower stack pointer,
- * or with the same stack pointer and the same part, were left without returning (longjmp, exception). They count as
- * losses, and their places are reused. */
+/* Finds a slot for a new call, after the slots of the open calls that enclose it. Open calls with a lower stack
+ * pointer, or with the same stack pointer and the same part, were left without returning (longjmp, exception). They
+ * count as losses, and their slots are reused. */
 INLINE struct open_call* open_call(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {
     u64 stack = sp_of(PT_REGS_SP(ctx)), count_if_left = part < PART_MEMORY ? COUNT_IF_LEFT : 0, found = OPEN_CALLS,
@@ -296,7 +301,7 @@ INLINE bool is_inside_call(const struct thread_state* thread, const struct open_
     return inside;
 }
 
-/* Like open_call(). If there is no thread or no free place, returns NULL and counts a loss. */
+/* Like open_call(). If there is no thread state or no free slot, returns NULL and counts a loss. */
 INLINE struct open_call* open_call_in(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {
     struct open_call* call = thread ? open_call(ctx, thread, part) : 0;
@@ -310,7 +315,7 @@ INLINE struct open_call* open_call_of(struct pt_regs* ctx, struct task_struct* t
     return open_call_in(ctx, thread_state_create(task), part);
 }
 
-/* Returns the open call that is returning, and frees its place. Returns NULL if it is not found. */
+/* Returns the open call that is returning, and frees its slot. Returns NULL if the call is not found. */
 INLINE struct open_call* close_call(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {
     u64 stack = sp_of(SP_AT_ENTRY(ctx)), found = OPEN_CALLS;

@@ -18,12 +18,12 @@
 /* Global function: verified once for any arguments, instead of once per state of each caller. The verifier knows
  * nothing about its result. Arguments are numbers, or pointers to memory of a known size; the function must check them
  * for NULL. Kernels from 6.10 to 6.14 refuse such a call under guard_begin() (see GUARDED_CALLS). Before 6.2
- * (9ef40974a82a), a pointer argument cannot be the key of a map: copy the key. */
+ * (9ef40974a82a), a pointer argument cannot be used as a map key; such functions copy the key to their own stack. */
 #define VERIFIED_ONCE __attribute__((noinline))
 
 /* Static function that is not inlined, so its stack frame occupies stack only while the function runs. Before 6.13, the
- * frames of a call chain may have 512 bytes in total (tests/kernels/stacks.py). Rare paths use this too, so that common
- * paths do not pay for their registers and stack. */
+ * frames of a call chain may have 512 bytes in total (tests/kernels/stacks.py). Rare paths are also such functions, so
+ * that they do not take registers and stack from the common paths. */
 #define OWN_FRAME static __attribute__((noinline))
 
 __u64 opaque_zero = 0;
@@ -38,14 +38,14 @@ INLINE u64 opaque(u64 value)
 /* Hides the value of a variable, usually after branches that set it. */
 #define FORGET(VARIABLE) ((VARIABLE) = opaque(VARIABLE))
 
-/* Keeps a variable in one register up to this point. Otherwise compilers check one copy and use another, or fold the
- * value into a load that follows. The verifier refuses both. */
+/* Keeps a variable in one register up to this point. Otherwise the compiler may check one copy of the value and use
+ * another, or fold the value into a later load. The verifier rejects both. */
 #define PIN(VARIABLE) barrier_var(VARIABLE)
 
 /* True if the kernel has bpf_loop() (5.17, e6f2dd0f8067). The verifier walks the body of bpf_loop() once, but the body
  * of a plain loop once per iteration. From 6.19 on, it walks the body of bpf_loop() once for each stack state that an
- * iteration may leave behind. It does not track the contents of maps, so state that changes between iterations is kept
- * in maps and task storage. */
+ * iteration may leave behind. The verifier does not track the contents of maps, so state that changes between
+ * iterations is kept in maps and task storage. */
 #define HAS_LOOPS bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)
 
 /* Branch-free code uses is_zero() and is_nonzero() (shared/histogram.h), masks with either all bits set or none, and

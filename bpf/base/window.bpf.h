@@ -87,15 +87,15 @@ struct window {
 
 PERCPU_ARRAY_MAP(windows, 1, struct window);
 
-/* Known stacks. A stack's hash selects its place. The first stack that uses a place keeps it; other stacks with the
- * same place are not stored here. The front end sets the capacity, a power of two. */
+/* Known stacks. A stack's hash selects its slot. The first stack in a slot stays there. Later stacks with the same slot
+ * are not stored in this table. The front end sets the capacity, a power of two. */
 ARRAY_MAP(window_stacks, 1, struct window_stack);
 
 const volatile __u32 window_stacks_mask = 0;
 
-/* Returns the number of bytes of the stack that are in use. In a thread, the stack's base is the thread control block
- * (glibc); in the first thread, the kernel knows the base. For other stacks, such as those of coroutines, only the
- * distance to the first frame is known. */
+/* Returns the number of bytes of the stack that are in use. The base of a thread's stack is the thread control block
+ * (glibc). The base of the first thread's stack is known to the kernel. For other stacks, such as those of coroutines,
+ * only the distance to the first frame is known. */
 INLINE u64 stack_depth(u64 sp, u64 frame)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -113,8 +113,8 @@ INLINE u64 stack_depth(u64 sp, u64 frame)
 #define WINDOW_DEPTH WINDOW_FRAMES
 #endif
 
-/* Follows the frames above the caller. Returns false if they may continue outside the window. A frame pointer that does
- * not point up the stack ends the walk: code without frame pointers uses that register for other values. */
+/* Follows the frames above the caller. Returns false if the frames may continue outside the window. A frame pointer
+ * that does not point up the stack ends the walk: code without frame pointers uses that register for other values. */
 INLINE bool follow_frames(struct window* window, u64 sp, u64 frame)
 {
     struct window_stack* stack = &window->stack;
@@ -153,9 +153,9 @@ INLINE struct window* window_of_cpu(void)
     return bpf_map_lookup_elem(&windows, &key);
 }
 
-/* Returns the stack's id, or a negative value if the stack must be read another way. `caller` is the return address, or
- * 0 at function entry, because it is then on top of the stack. Must be called under the guard, because the window is
- * per CPU. */
+/* Returns the stack's id, or a negative value if the stack must be read another way. `caller` is the return address. At
+ * function entry, pass 0: the return address is then read from the top of the stack. Must be called under the guard,
+ * because the window is per CPU. */
 VERIFIED_ONCE int window_stack(u64 sp, u64 frame, u64 caller, u32 at)
 {
     struct window* window = GUARDED_CALLS && window_stacks_mask ? window_of_cpu() : 0;
@@ -192,8 +192,7 @@ VERIFIED_ONCE int window_stack(u64 sp, u64 frame, u64 caller, u32 at)
     return there == hash ? (int)(key | STACK_OF_WINDOW) : -1;
 }
 
-/* Like window_stack(), but for a thread that is not at a function's entry or return; the stack begins with the
- * instruction pointer. */
+/* Like window_stack(), but for a thread at any point of its code. The stack begins with the instruction pointer. */
 INLINE int window_stack_of(const struct pt_regs* regs, u32 at)
 {
     if (!window_stacks_mask || !GUARDED_CALLS || FRAMES_ARE_SIGNED)
