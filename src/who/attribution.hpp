@@ -43,7 +43,8 @@ public:
     ~Attribution();
 
     void learn(const process_record& record);
-    // Stores the owner that the most informative of `places` shows. If several are equally informative, uses the first.
+    // Stores the owner parsed from the most informative of `places`, or from the first of several equally informative
+    // ones.
     void learn(const cgroups& ids, std::vector<CgroupPlace> places);
 
     // Returns an empty owner if the ids are unknown. The reference is valid until forget_unless() removes the entry.

@@ -77,7 +77,7 @@ struct Visited {
 };
 
 // Visits a cgroup and the cgroups below it, outer ones first. If visit() returns false, the cgroups below that cgroup
-// are skipped. Opens them by descriptor, because a cgroup's path may be longer than PATH_MAX.
+// are skipped. Opens each cgroup relative to its parent's descriptor, because a path may be longer than PATH_MAX.
 template<class Visit>
 void walk(int cgroup, Delegation delegation, Visit&& visit, const std::string& path = "", int depth = 0)
 {
@@ -149,7 +149,7 @@ CgroupTarget::CgroupTarget(const std::string& argument, const std::string& host_
 {
     constexpr std::string_view forms = "a path, a container's id or name, or pod:NAMESPACE/NAME";
     if (argument.empty())
-        throw UsageError(fmt::format("a cgroup (-c) must be {}, and is empty", forms));
+        throw UsageError(fmt::format("the cgroup (-c) is empty: give {}", forms));
     const std::vector<CgroupMount> mounts = cgroup_mounts(host_root);
     if (mounts.empty())
         throw Error(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mounted cgroup hierarchies of this host, and the names in cgroup paths that users control.
+// Finds the mounted cgroup hierarchies of this host, and the parts of cgroup paths that users control.
 #pragma once
 
 #include "bpf/shared/process.h"

@@ -80,7 +80,8 @@ std::string_view runtime_by(RuntimeNames names, std::string_view name)
 
 std::optional<Container> container_of(std::string_view name, std::string_view parent)
 {
-    // Given a cgroup in systemd's notation, slice:prefix:id, the cgroupfs driver uses all of it as the name.
+    // If a cgroup is configured in systemd's notation, slice:prefix:id, the cgroupfs driver uses this whole text as its
+    // name.
     const size_t colon = name.rfind(':');
     if (colon != std::string_view::npos) {
         const std::string_view id = name.substr(colon + 1);

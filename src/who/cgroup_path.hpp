@@ -23,9 +23,9 @@ struct Delegation {
 struct CgroupOwner {
     std::string runtime;         // "docker", "containerd", "cri-o", "podman"; empty if the path does not show it
     std::string container_id;    // the full id, of characters [0-9a-f-]
-    std::string node_id;         // if the Kubernetes node is itself a container (kind), its id
+    std::string node_id;         // id of the Kubernetes node, if the node is itself a container (kind)
     std::string pod_uid;         // with dashes, or the 32 hex digits of a static pod
-    std::string unit;            // innermost systemd service or scope that is not a container, with escapes
+    std::string unit;            // innermost systemd service or scope that is not a container; escaped by systemd
     std::optional<uint32_t> uid; // U of user-U.slice or of Slurm's uid_U (v1), or the user who chose the names
     std::string slurm_job;       // "1234"; "1234_7" in an array; "1234+1" in a heterogeneous job
     std::string slurm_step;      // "0", "batch", "extern", "interactive"

@@ -100,7 +100,7 @@ bool set_kubelet_name(ContainerNames& names, std::string_view given)
     return true;
 }
 
-// If the path is the prefix and a number, adds the number.
+// If the path consists of the prefix and a number, adds the number.
 void add_number(std::string_view path, std::string_view prefix, std::vector<uint32_t>& to)
 {
     constexpr size_t numbers_max = 256;
@@ -189,7 +189,7 @@ bool read_oci_config(const std::string& text, ContainerRecord& record)
     });
 }
 
-// The table of container runtimes. A new runtime needs a row, and a parser if no other fits its records.
+// The table of container runtimes. A new runtime needs a row, and a parser if no existing one can read its records.
 
 constinit const std::array<ContainerRuntime, 5> container_runtimes = {{
     {.name = "containerd",

@@ -32,7 +32,7 @@ struct ContainerRecord {
 // Fills the empty fields of `names` from `more`.
 void fill(ContainerNames& names, const ContainerNames& more);
 
-// True if the text can be the id of a container or a pod, which makes it safe in a path.
+// True if the text can be the id of a container or a pod. Such a text is safe as part of a path.
 bool is_container_id(std::string_view text);
 
 // Reads the annotations, environment and devices of an OCI runtime's config.json. Returns false if the text is
@@ -53,13 +53,13 @@ struct ContainerRuntime {
     // subfolders.
     std::array<std::string_view, 4> folders{};
     std::vector<std::string> (*more_folders)(const HostFiles& files) =
-        nullptr;           // finds more of them in the runtime's configuration
-    bool in_homes = false; // users can run it without root; it then uses the same folders in their homes
+        nullptr;           // finds more such folders in the runtime's configuration
+    bool in_homes = false; // users can run it without root; `folders` are then relative to their homes
 
     // Name of the record in a container's folder, and its parser, which returns false if the text is malformed.
     std::string_view record{};
     bool (*read)(const std::string& text, ContainerRecord& record) = nullptr;
-    // Visits the containers that a file in the folder lists, or that the names of its files show.
+    // Visits the containers that are listed in a file of the folder, or that are mentioned in the names of its files.
     void (*each_listed)(const HostFiles& files, const std::string& folder, const VisitRecord& visit) = nullptr;
 };
 

@@ -50,7 +50,7 @@ public:
 
     // Ids in the names of a pod's cgroups. Both sets are empty if the pod is not on this host.
     struct Pod {
-        std::set<std::string> uids, container_ids; // containers may include sandboxes and exited ones
+        std::set<std::string> uids, container_ids; // container_ids may include sandboxes and exited containers
     };
     Pod find_pod(std::string_view pod_namespace, std::string_view name) const;
 

@@ -53,7 +53,7 @@ void serve_cuda_users(Helper::Task& task)
 
 CudaUsers cuda_users(std::span<const pid_t> pids)
 {
-    constexpr size_t batch = 64; // if a process makes the helper hang, only the results of its batch are lost
+    constexpr size_t batch = 64; // if a process makes the helper hang, the results of earlier batches are kept
     CudaUsers found;
     if (pids.empty())
         return found;
@@ -117,7 +117,7 @@ std::string cuda_processes_named(std::string_view name)
 std::string containers_with_cuda(const std::string& host_root)
 {
     constexpr size_t named_max = 8;
-    if (!has_capability(CAP_SYS_PTRACE)) // most mappings cannot be read
+    if (!has_capability(CAP_SYS_PTRACE)) // without it, most mappings cannot be read
         return {};
     const CudaUsers users = cuda_users(all_processes());
     Processes processes(-1, host_root);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Search for processes that map CUDA, for hints in messages before tracing starts.
+// Search for processes that have CUDA libraries mapped, for hints in messages before tracing starts.
 #pragma once
 
 #include <span>

@@ -19,7 +19,7 @@
 
 namespace gpusnoop {
 
-// Precision of figures that are estimates, because the process's calls were counted only part of the time.
+// Precision of a process's counts, which are estimates if its calls were counted only part of the time.
 struct Sampled {
     double percent = 100;          // percentage of the process's CPU time during which calls were counted
     std::optional<double> error{}; // maximum error in percent, in 19 of 20 reports
@@ -27,7 +27,7 @@ struct Sampled {
 
 struct ProcessInfo {
     uint64_t start_ns = 0; // CLOCK_BOOTTIME; 0: unknown
-    uint64_t seen_ns = 0;  // first seen, CLOCK_MONOTONIC
+    uint64_t seen_ns = 0;  // time at which the process was first seen, CLOCK_MONOTONIC
     bool replaced = false; // true if exec has replaced the image
     uint32_t ns_pid = 0;   // pid in the process's innermost pid namespace; 0: unknown
     cgroups cgroup{};      // cgroups of the process at its first call
@@ -67,7 +67,7 @@ public:
     // True if one of the images may have made calls before tracing began. These calls are not recorded.
     bool any_began_before_tracing(const std::set<ImageId>& images) const;
 
-    // Sets the processes whose figures are estimates, by pid.
+    // Sets the processes whose counts are estimates, by pid.
     void set_sampled(std::map<uint32_t, Sampled> sampled) { sampled_ = std::move(sampled); }
     // Returns the precision of the process with the lowest percentage; nullopt if no process has estimates.
     std::optional<Sampled> sampled(const std::set<ImageId>& images) const;
@@ -79,8 +79,8 @@ public:
     // Makes info() and thread_name() read names again, because names change (prctl, exec). Forgets threads whose names
     // were not used since the last refresh().
     void refresh();
-    // Returns the images of `pids` that have ended, and removes pids without a running image from `pids`. Before that,
-    // adds the pids of processes whose first record was read only after they had exited.
+    // First adds to `pids` the processes whose first record was read only after they had exited. Then returns the
+    // images of `pids` that have ended, and removes pids without a running image from `pids`.
     std::vector<ImageId> extract_exited(std::set<uint32_t>& pids);
     std::set<uint32_t> pids() const; // pids of all known images
     // Returns the pids of known processes that have exited, even if another process now has the pid.
@@ -115,8 +115,8 @@ private:
     std::set<ImageId> fresh_;   // images whose names were read since the last refresh()
 };
 
-// Processes that -n selects: a thread's name contains the text, or contained it earlier. New threads need no event,
-// because they inherit the name of their creator.
+// Processes that -n selects: those with a thread whose name contains the text, or contained it earlier. A new thread
+// needs no check, because it inherits the name of the thread that created it.
 class NamedProcesses {
 public:
     explicit NamedProcesses(std::string part) : part_(std::move(part)) {}
@@ -156,7 +156,7 @@ public:
     void drop_unmatched() { unmatched_.clear(); }
 
 private:
-    static constexpr size_t unmatched_max = 65536; // limit between two calls of drop_unmatched()
+    static constexpr size_t unmatched_max = 65536; // maximum number of entries between two calls of drop_unmatched()
 
     std::set<pid_t> all_;
     std::multimap<pid_t, pid_t> unmatched_; // children by parent

@@ -18,7 +18,7 @@ Scope::Scope(const Options& options) : pids_(options.pids), grows_(!options.prog
     if (options.tid) {
         auto pid = process_of_thread(options.tid);
         if (!pid)
-            throw Error(fmt::format("there is no thread {}", options.tid), "list them with: ps -eLf");
+            throw Error(fmt::format("there is no thread {}", options.tid), "list all threads with: ps -eLf");
         pids_ = {*pid};
     }
     std::ranges::sort(pids_);

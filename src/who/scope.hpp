@@ -39,7 +39,7 @@ public:
     bool includes(pid_t pid) const;
     std::vector<pid_t> processes() const;
 
-    const std::map<pid_t, Fd>& pidfds() const { return pidfds_; } // of the processes in pids() that have not exited
+    const std::map<pid_t, Fd>& pidfds() const { return pidfds_; } // pidfds of processes in pids() that have not exited
     // Must be called when a process in pids() has exited. Removes the pid, because it may be reused, and returns true.
     // If no other process is left, keeps the pid and returns false, because an empty list would select all processes.
     bool on_exit(pid_t pid);
