@@ -46,8 +46,8 @@ public:
 
     // Records that files of the user blocked a helper for the time `took`.
     void blocked_helper(uint64_t user, Clock::duration took, Clock::time_point now);
-    // Returns true if the user's files block helpers for long. Other users then have priority. so_far: time for which a
-    // still pending request of this user has blocked a helper.
+    // Returns true if the user's files block helpers for a long time. Other users then have priority. so_far: time for
+    // which a still pending request of this user has blocked a helper.
     bool is_slow(uint64_t user, Clock::time_point now, Clock::duration so_far = {}) const;
 
 private:

@@ -16,13 +16,13 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds wait_step = 50ms; // interval of checks for a signal that ends the tool
-constexpr auto process_allowance = 3s;                // helper time that one process may use in a burst
-constexpr auto user_allowance = 10s;                  // helper time that one user may use in a burst
+constexpr auto process_allowance = 3s;                // time that helpers may spend on one process in a burst
+constexpr auto user_allowance = 10s;                  // time that helpers may spend on one user in a burst
 // Polls are at most 1 s apart, so a longer gap means that this process was stopped.
 constexpr auto max_tick_gap = 1500ms;
 constexpr auto restart_interval = 1s; // minimum time between two starts of a helper
-// Time between starts after consecutive_deaths_max deaths if no process is blamed. An answer from a helper that has run
-// for this long resets the count of deaths.
+// Minimum time between starts after consecutive_deaths_max deaths, if Service::blames is false. An answer from a helper
+// that has run for this long resets the count of deaths.
 constexpr auto slow_restart_interval = 60s;
 constexpr unsigned consecutive_deaths_max = 3;
 // Up to this number of deaths, the next helper starts at once, so that other questions need not wait.

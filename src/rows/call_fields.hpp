@@ -58,7 +58,7 @@ Shown latency_in_json(const Context& c)
 }
 
 inline constexpr std::string_view about_stream =
-    "Stream handle; 0x0 is the default stream, 0x1 the legacy, 0x2 the per-thread default stream.";
+    "Stream handle; 0x0 is the default stream, 0x1 the legacy default stream, 0x2 the per-thread default stream.";
 inline constexpr std::string_view about_layer =
     "API layer of the calls: `driver`, `runtime` or `hip` (HIP has a single layer); only with `--api both`.";
 inline constexpr std::string_view about_vendor =
@@ -189,7 +189,10 @@ inline constexpr Field<C, K, G> latency_fields[] = {
     {{"", "latency_p95_ns", Unit::ns_as_us}, latency_in_json<C>, duration_percentile<95>},
     {{"p99(us)", "latency_p99_ns", Unit::ns_as_us, 8}, with_latency<C>, duration_percentile<99>},
     {{"MAX(us)", "latency_max_ns", Unit::ns_as_us, 8}, with_latency<C>, count_of<&G::max_ns>},
-    {{"", "latency_total_ns", Unit::count}, latency_in_json<C>, count_of<&G::total_ns>, "Sum of these times."},
+    {{"", "latency_total_ns", Unit::count},
+     latency_in_json<C>,
+     count_of<&G::total_ns>,
+     "Sum of the times of all calls."},
 };
 
 } // namespace gpusnoop

@@ -33,7 +33,7 @@ public:
     // Like drain(), but call it after the last window. If the process used no CPU time in the windows, returns the
     // counted calls unscaled.
     std::vector<CallDelta> drain_last(uint64_t work_ns);
-    // Accuracy of the last drain().
+    // Accuracy of the estimates that the last drain() returned.
     const Sampled& accuracy() const { return accuracy_; }
 
 private:

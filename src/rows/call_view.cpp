@@ -15,8 +15,8 @@ void parse_dimensions(std::string_view list, std::string_view all, const std::fu
         end = list.find(',', at);
         const std::string_view name = list.substr(at, end - at);
         if (!set(name))
-            throw UsageError(
-                fmt::format("--by takes {}, or several with commas, not '{}'{}", all, name, suggestion(name, all)));
+            throw UsageError(fmt::format("--by takes {}, or several of them separated by commas, not '{}'{}", all, name,
+                                         suggestion(name, all)));
     }
 }
 

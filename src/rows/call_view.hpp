@@ -85,7 +85,7 @@ struct CallSettings {
     bool events = false;
     bool latency = false;
     std::optional<double> max_overhead; // maximum probe overhead, in percent of a process's CPU time
-    std::string sort;                   // JSON key or header of a column
+    std::string sort;                   // column to sort by: its JSON key or header
 
     bool histogram() const { return !measure.empty(); }
 

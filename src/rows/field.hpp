@@ -123,8 +123,8 @@ std::vector<Column> documented_columns(const Fields& fields)
 // Choice of the columns in a text table (--columns).
 class ColumnChoice {
 public:
-    // names: column headers or JSON keys. Plain names select exactly these columns; +NAME and -NAME add a column to the
-    // default ones or remove it. The names must outlive the object.
+    // names: column headers or JSON keys. Plain names select exactly these columns. +NAME adds a column to the default
+    // ones, and -NAME removes one. The names must outlive the object.
     explicit ColumnChoice(std::span<const std::string> names) : names_(names) {}
 
     bool shows(const Column& column, bool usually) const;

@@ -73,7 +73,8 @@ void HeldTable::sweep(const Holdings& holdings)
     for (const held_key& key : stale) {
         held taken{};
         if (bpf_map_lookup_and_delete_elem(fd_, &key, &taken) == 0 && !holdings.ended(taken.context))
-            bpf_map_update_elem(fd_, &key, &taken, BPF_NOEXIST); // the address was allocated again meanwhile
+            bpf_map_update_elem(fd_, &key, &taken, BPF_NOEXIST); // restores the entry: the address was allocated again
+                                                                 // meanwhile
     }
 }
 

@@ -116,7 +116,7 @@ inline const Field<C, K, G> who_fields[] = {
     {{"", "process_start_ns", Unit::count},
      json_only<C>,
      [](const K&, const G& g, const C& c) { return start_cell(g.who, c.processes); },
-     "When the process started, in nanoseconds since boot: it distinguishes two processes with the same pid."},
+     "Start time of the process, in nanoseconds since boot. It distinguishes two processes with the same pid."},
     {{"TID", "tid", Unit::count, 7},
      [](const C& c) { return c.who().thread ? Shown::both : Shown::no; },
      [](const K& k, const G&, const C&) { return Cell(uint64_t{k.who.tid}); },

@@ -34,7 +34,7 @@ enum class Unit : uint8_t {
 
 struct Column {
     std::string_view header; // such as "LAUNCHES"; includes the unit if there is one, as in "LAT(us)"
-    std::string_view key;    // JSON key; whole words with the unit, as in "latency_p99_ns"
+    std::string_view key;    // JSON key, in whole words and with the unit, as in "latency_p99_ns"
     Unit unit = Unit::count;
     int16_t width = 8;       // minimum width in text; the last column of a row is never padded
     bool in_text = true;     // false: shown only in JSON

@@ -88,7 +88,7 @@ enum class OwnerPart : uint8_t {
     text,
     container_text,
     pod_text,
-    cgroup_text, // shortened at the start
+    cgroup_text, // path of the cgroup, shortened at its start
     container,
     container_id,
     runtime,
@@ -133,7 +133,8 @@ inline constexpr std::string_view about_owner =
     "Owner of the process, from the cgroup in which it made its first call: NAMESPACE/POD/CONTAINER, "
     "RUNTIME:CONTAINER, slurm:JOB.STEP, a systemd unit, or the cgroup itself. JOB is the job's SLUID if Slurm names "
     "cgroups by it (26.05 and newer), otherwise the job id. If a name is not on the host's disk, the first 8 digits of "
-    "the pod's uid or 12 of the container's id replace it. CONTAINER is `-` for processes outside of containers.";
+    "the pod's uid or the first 12 of the container's id replace it. CONTAINER is `-` for processes outside of "
+    "containers.";
 
 inline constexpr std::string_view about_owner_keys =
     "The parts of the owner, unabbreviated. A row has a part only if it is the same for all its processes. Processes "

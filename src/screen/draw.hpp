@@ -9,8 +9,8 @@
 
 namespace gpusnoop {
 
-// Draws the whole screen. Its size is the size of the canvas, which may differ from state.size. If the snapshot is new,
-// call clamp() first.
+// Draws the whole screen in the size of the canvas, which may differ from state.size. If the snapshot is new, call
+// clamp() first.
 void draw(Canvas& canvas, const ScreenState& state, const Snapshot& snapshot);
 
 // Draws the last line: the prompt, a message, or key hints.

@@ -35,15 +35,15 @@ Regions lay_out(Size screen, int gpu_lines, int fact_lines, int trouble_lines, b
 // Number of GPUs shown side by side, in at least 38 columns each.
 int gpus_per_line(int columns, int gpus);
 
-// Places items with these widths in lines, two columns apart. Positions are relative to the region. An item that is
-// wider than the region is truncated and fills a line.
+// Places items with these widths in lines, with a gap of two columns. Positions are relative to the region. An item
+// that is wider than the region is truncated and fills a line.
 std::vector<Rect> flow(int columns, std::span<const int> widths);
 
 // --- rows ------------------------------------------------------------------------------------------------------------
 
-// Returns the index of the first visible row, if `height` of `count` rows fit. It is the index closest to `first` that
-// keeps the selected row visible and leaves no line empty while there are rows. selected: index of the selected row;
-// negative if there is none.
+// Returns the index of the first visible row when `height` of `count` rows fit on the screen. It is the index closest
+// to `first` that keeps the selected row visible and leaves no line empty while there are rows. selected: index of the
+// selected row; negative if there is none.
 int scroll(int first, int selected, int count, int height);
 
 // --- columns ---------------------------------------------------------------------------------------------------------

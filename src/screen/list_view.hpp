@@ -46,7 +46,7 @@ std::string header_of(const TopColumn& column);
 // Name of a row, such as "1234 python3": its cells in the columns that never scroll.
 std::string name_of(const ScreenState& state, const Snapshot& snapshot, const TopRow& row);
 
-// Widens ScreenState::widths for the numbers that are visible now.
+// Widens ScreenState::widths to fit the numbers that are visible now.
 void widen(ScreenState& state, const Snapshot& snapshot);
 
 } // namespace gpusnoop

@@ -69,7 +69,7 @@ namespace {
 // Shows columns that are new in the snapshot, if they are shown by default.
 void add_new_columns(ScreenState& state, const Snapshot& snapshot)
 {
-    auto place = state.shown.begin(); // a new column goes after the column that precedes it in the snapshot
+    auto place = state.shown.begin(); // a new column is inserted after the column that precedes it in the snapshot
     for (const TopColumn& column : snapshot.columns) {
         if (!column.column.in_text) // not marked as known, because the column may be shown with another grouping
             continue;

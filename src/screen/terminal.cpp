@@ -81,8 +81,8 @@ struct Terminal::Curses {
 
 Terminal::Curses::Curses()
 {
-    // newterm() installs signal handlers that are not async-signal-safe (6.4, lib_tstp.c). The previous handlers are
-    // restored below.
+    // newterm() installs signal handlers that are not async-signal-safe (ncurses 6.4, lib_tstp.c). The previous
+    // handlers are restored below.
     constexpr std::array taken = {SIGINT, SIGTERM, SIGTSTP, SIGWINCH};
     std::array<struct sigaction, taken.size()> before{};
     for (size_t i = 0; i < taken.size(); ++i)

@@ -32,7 +32,8 @@ struct Rescue {
     std::array<struct sigaction, signals.size()> before{};
     std::terminate_handler terminate = nullptr;
     stack_t stack_before{};
-    std::array<char, 32 << 10> stack{}; // stack of the handler, because the signal may be caused by a stack overflow
+    std::array<char, 32 << 10> stack{}; // separate stack for the handler, because the signal may be caused by a stack
+                                        // overflow
 };
 
 Rescue rescue;

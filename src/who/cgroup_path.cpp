@@ -104,7 +104,7 @@ std::optional<Container> container_of(std::string_view name, std::string_view pa
     if (prefix.empty()) // could also be a podman pod, which has such an id
         return parent == "libpod_parent" ? std::nullopt
                                          : std::optional(Container{runtime_by(&ContainerRuntime::parents, parent), id});
-    // conmon, the monitor of a container, runs on the host.
+    // conmon, the monitor of a container, runs on the host, not in the container.
     if (!consume_suffix(prefix, "-") || prefix.ends_with("conmon"))
         return std::nullopt;
     const std::string_view runtime = runtime_by(&ContainerRuntime::prefixes, prefix);

@@ -206,7 +206,7 @@ constinit const std::array<ContainerRuntime, 5> container_runtimes = {{
      .prefixes = {"libpod", "libpod-payload"},
      .folders = {"run/containers/storage/overlay-containers",           // CRI-O
                  "var/lib/containers/storage/overlay-containers",       // podman
-                 ".local/share/containers/storage/overlay-containers"}, // in a home
+                 ".local/share/containers/storage/overlay-containers"}, // in a user's home
      .in_homes = true,
      .record = "userdata/config.json",
      .read = read_oci_config,
@@ -218,7 +218,7 @@ constinit const std::array<ContainerRuntime, 5> container_runtimes = {{
      .prefixes = {"docker"},
      .parents = {"docker"}, // default value of --cgroup-parent
      .folders = {"var/lib/docker/containers", "var/snap/docker/common/var-lib-docker/containers",
-                 ".local/share/docker/containers"}, // the last one is in a home
+                 ".local/share/docker/containers"}, // the last one is in a user's home
      .more_folders = docker_data_root,
      .in_homes = true,
      .record = "config.v2.json",

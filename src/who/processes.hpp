@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names, owners and threads of process images. Data of an exited process is kept until forget() is called.
+// Names, owners and threads of process images (see `image` in bpf/shared/process.h). Data of an exited process is kept
+// until forget() is called.
 #pragma once
 
 #include "proc/mapped_file.hpp"
@@ -69,7 +70,7 @@ public:
 
     // Sets the processes whose counts are estimates, by pid.
     void set_sampled(std::map<uint32_t, Sampled> sampled) { sampled_ = std::move(sampled); }
-    // Returns the precision of the process with the lowest percentage; nullopt if no process has estimates.
+    // Returns the precision of the process that was sampled least; nullopt if no process has estimates.
     std::optional<Sampled> sampled(const std::set<ImageId>& images) const;
 
     // Must be called when a process has called exec. Marks its earlier images as replaced. Returns false if none are
