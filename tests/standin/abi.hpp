@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA structures passed by pointer, and result codes, shared by the stand-in libraries and the workload. Offsets are
-// public; every offset that a tracer reads is asserted here. Libraries and workload treat handles as plain pointers.
+// those of the public CUDA headers; this file asserts every offset that a tracer reads. Libraries and workload treat
+// handles as plain pointers.
 #pragma once
 
 #include <compare>
@@ -69,7 +70,7 @@ struct RuntimeLaunchParams { // cudaLaunchParams, up to CUDA 12
 };
 static_assert(sizeof(RuntimeLaunchParams) == 56 && offsetof(RuntimeLaunchParams, shared) == 40);
 
-struct KernelNodeParams { // CUDA_KERNEL_NODE_PARAMS: v1 ends after extra
+struct KernelNodeParams { // CUDA_KERNEL_NODE_PARAMS; version 1 ends after `extra`
     void* function;
     Dim3 grid, block;
     unsigned shared;
@@ -104,8 +105,8 @@ using HostFunction = void (*)(void* argument);
 using StreamCallback = void (*)(void* stream, int status, void* argument);
 
 // Indexes of standin_counts(), which counts every call that reached the implementation, successful or not. A launch
-// that a capture records counts both as a launch and as recorded. A graph call makes, changes or ends a graph or a
-// capture.
+// during a capture counts both as `launch` and as `recorded`. A `graph_call` creates, changes or destroys a graph, or
+// begins or ends a capture.
 enum class Class { launch, recorded, graph_launch, host, alloc, free, copy, sync, graph_call, count_ };
 
 } // namespace standin

@@ -9,7 +9,8 @@
 
 namespace standin {
 
-// In the order of the array that standin_holdings() fills. The first four kinds are the device's own memory.
+// Kinds of held memory; also indexes of the arrays that standin_holdings() fills. The first four kinds are the device's
+// own memory.
 enum class Holding {
     device,
     array,
@@ -75,7 +76,7 @@ inline size_t bytes_of(const Array3DDescriptor& d)
     return d.width * at_least_1(d.height) * at_least_1(d.depth) * bytes_of_format(d.format) * d.channels;
 }
 
-// Sum over all mipmap levels: each level halves every nonzero dimension.
+// Total size of all mipmap levels. Each level halves every nonzero dimension of the previous one.
 inline size_t bytes_of(Array3DDescriptor d, unsigned levels)
 {
     size_t bytes = 0;
@@ -97,8 +98,8 @@ struct PoolProperties { // CUmemPoolProps
 static_assert(sizeof(PoolProperties) == 88 && offsetof(PoolProperties, location) == 8 &&
               offsetof(PoolProperties, max_size) == 24);
 
-// Stand-in for CUipcMemHandle and CUmemPoolPtrExportData, which are opaque. It holds the size, so that any process can
-// open the memory.
+// Stand-in for CUipcMemHandle and CUmemPoolPtrExportData, which are opaque. Contains the size of the memory, which is
+// all that another process needs to open it.
 struct Shared {
     static constexpr uint64_t magic_value = 0x6e69646e617473;
     uint64_t magic = magic_value;
@@ -107,7 +108,7 @@ struct Shared {
 };
 static_assert(sizeof(Shared) == 64);
 
-struct ExternalMemory { // CUDA_EXTERNAL_MEMORY_HANDLE_DESC; in CUDA 12's runtime it ends after flags
+struct ExternalMemory { // CUDA_EXTERNAL_MEMORY_HANDLE_DESC; the CUDA 12 runtime's structure ends after `flags`
     unsigned type;
     uint64_t handle[2];
     uint64_t bytes;
@@ -116,7 +117,7 @@ struct ExternalMemory { // CUDA_EXTERNAL_MEMORY_HANDLE_DESC; in CUDA 12's runtim
 };
 static_assert(sizeof(ExternalMemory) == 104 && offsetof(ExternalMemory, bytes) == 24);
 
-struct ExternalBuffer { // CUDA_EXTERNAL_MEMORY_BUFFER_DESC; in CUDA 12's runtime it ends after flags
+struct ExternalBuffer { // CUDA_EXTERNAL_MEMORY_BUFFER_DESC; the CUDA 12 runtime's structure ends after `flags`
     uint64_t offset, bytes;
     unsigned flags;
     unsigned reserved[16];

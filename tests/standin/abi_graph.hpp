@@ -21,7 +21,7 @@ enum class NodeType : unsigned { // CUgraphNodeType
     free,
     memop,
     conditional,
-    other // not a CUDA type: everything else that the stand-in records
+    other // not a CUDA value; all other types of nodes
 };
 
 struct MemsetNode { // CUDA_MEMSET_NODE_PARAMS
@@ -35,7 +35,7 @@ static_assert(sizeof(MemsetNode) == 40 && offsetof(MemsetNode, width) == 24);
 struct ConditionalNode { // CUDA_CONDITIONAL_NODE_PARAMS
     uint64_t handle;
     unsigned type, size;
-    uintptr_t* bodies; // out: `size` graphs that belong to the node
+    uintptr_t* bodies; // output: `size` body graphs, which belong to the node
     void* context;
 };
 static_assert(sizeof(ConditionalNode) == 32 && offsetof(ConditionalNode, bodies) == 16);
@@ -75,8 +75,8 @@ struct NodeCounts {
     }
 };
 
-// A graph or executable graph that the driver returned to this process. Handles are reused, so the key is (handle,
-// generation); the first object of a type with a handle has generation 1.
+// A graph or executable graph that the driver returned to this process. Handles are reused, so an object is identified
+// by its handle and generation. The first graph with a handle has generation 1, and so does the first executable graph.
 struct GraphRecord {
     bool is_exec = false, captured = false, body = false, destroyed = false;
     uintptr_t handle = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structures of copies and allocations, passed by pointer, or by value if small.
+// Structures that describe copies and allocations. Functions take large ones by pointer, small ones by value.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace standin {
 
-// Address bits that the processor ignores, and programs may use as tags.
+// Address bits that the processor ignores, so that programs can store tags in them.
 #if defined(__aarch64__)
 constexpr uintptr_t ignored_bits = uintptr_t{0xff} << 56;
 #else
@@ -38,7 +38,7 @@ struct Copy3DSide {
     const void* host;
     const void* device;
     const void* array;
-    void* context; // only in the peer form
+    void* context; // only in the structures of peer copies
     size_t pitch, height;
 };
 struct Copy3D { // CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER

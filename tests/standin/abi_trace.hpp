@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interface through which the stand-in CUPTI traces calls into the stand-in driver. NVIDIA's equivalent is private.
+// Interface through which the stand-in CUPTI traces calls into the stand-in driver. NVIDIA's own interface for this is
+// not public.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +10,11 @@ namespace standin {
 struct TracedCall {
     unsigned function;         // index for standin_traced_name()
     bool is_return;            // false: entry
-    const uint64_t* registers; // at entry, in the order of arguments
-    int* result;               // at return only
+    const uint64_t* registers; // argument registers at entry, in the order of the arguments
+    int* result;               // the call's result; only valid at return
 
-    // `n` counts from 0. Arguments beyond the registers are on the stack, above the words that the trampoline pushed
-    // (driver/thunks.py).
+    // Argument number `n`, from 0. Arguments that are not in registers are on the stack, above the words that the
+    // trampoline pushed (driver/thunks.py).
     uint64_t argument(int n) const { return registers[n < in_registers ? n : n - in_registers + first_on_stack]; }
 
 #if defined(__aarch64__)

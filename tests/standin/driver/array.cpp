@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays: a handle, and the number of bytes in the descriptor.
+// Arrays. The stand-in keeps only a handle, and the number of bytes that the descriptor specifies.
 #include "memory.hpp"
 
 using namespace standin;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The map of all memory and objects except physical memory.
+// The map of all allocations and other objects, except physical memory.
 #include "memory.hpp"
 
 #include "../abi_memory.hpp"
@@ -14,7 +14,8 @@ constinit std::mutex memory_lock;
 
 namespace {
 
-// Source of the address or handle that the program receives. All types share one range of handles, as on a heap.
+// Source of the address or handle that the program receives. Objects of all types get their handles from one range,
+// like pointers to heap objects.
 enum class From { addresses, handles, heap, caller };
 
 struct Row {
@@ -39,10 +40,10 @@ struct Block {
     Type type;
     const Context* owner;
     Held held;
-    Arena::Range range; // for made-up addresses and handles
+    Arena::Range range; // only for addresses and handles from an Arena
 };
 
-// Never destroyed: programs free in their own destructors.
+// Never destroyed: programs may free memory in their own destructors.
 auto& blocks = *new std::unordered_map<uintptr_t, Block>;
 auto& addresses = *new Arena(0x7a0000000000, 512);
 auto& handles = *new Arena(0x200000000000, 256);

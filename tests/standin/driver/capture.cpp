@@ -25,7 +25,7 @@ void end(Capture& capture)
     capture.streams.clear();
     for (auto& [stream, clock] : streams) {
         stream->capturing = false;
-        stream->capture = nullptr; // may be the last reference: `capture` must not be used below
+        stream->capture = nullptr; // may be the last reference to `capture`, which must not be used below
     }
 }
 
@@ -151,7 +151,7 @@ int wait_event(Stream* stream, Event& event)
     return success;
 }
 
-// Events complete at once, except that an event recorded in a capture never occurs.
+// Events complete at once, except events recorded in a capture, which never complete.
 int query_event(Event* event)
 {
     if (!event)
@@ -205,7 +205,7 @@ void standin::leave_captures(Stream* stream)
         drop(*capture->graph);
 }
 
-// Returns whether a stream is capturing. For the truth file; not counted as an API call.
+// Returns whether a stream is capturing. The workload needs this for its truth file; it is not counted as an API call.
 CONTROL(int, standin_is_capturing)(const Stream* stream)
 {
     return capturing(stream);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream capture: streams record into a graph. Events add further streams to a capture; these must join again before it
-// ends.
+// Stream capture: calls on a capturing stream become nodes of a graph. Events add further streams to a capture; these
+// streams must join its origin before the capture ends.
 #pragma once
 
 #include "graph.hpp"
@@ -9,7 +9,8 @@
 
 namespace standin {
 
-// Vector clock: for each stream of a capture, how many recorded nodes a stream or event depends on.
+// Vector clock of a stream or event: for each stream of the capture, the number of its recorded nodes that the stream
+// or event depends on.
 using Clock = std::map<const Stream*, uint64_t>;
 
 struct Capture {
@@ -28,9 +29,10 @@ struct Event {
     Clock known{};
 };
 
-// Effects of calls on capturing streams. An int is the result of the call. Each function acquires graph_lock.
+// Effects of calls on capturing streams. Functions that return an int return the call's result. Each function acquires
+// graph_lock.
 int record(Stream*, Node);
-int refuse_under_capture(Stream*); // for calls that are not allowed in a capture, which they invalidate
+int refuse_under_capture(Stream*); // for calls that are not allowed during a capture: invalidates it
 bool invalidated(const Stream*);
 void leave_captures(Stream*);         // on destruction of the stream
 void destroy_streams(const Context*); // on destruction of their context

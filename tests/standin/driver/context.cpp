@@ -111,7 +111,7 @@ DRIVER(cuCtxCreate_v4)(Context** out, void*, unsigned, int device)
     return create(out, device);
 }
 
-// The object is kept: another thread may still have it on its stack. (A real handle would dangle there, too.)
+// The object is not deleted, because another thread may still have it on its context stack.
 DRIVER(cuCtxDestroy_v2)(Context* context)
 {
     if (!context)

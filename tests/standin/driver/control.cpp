@@ -57,7 +57,7 @@ int apply_armed()
     if (block) {
         timespec t = {static_cast<time_t>(block / 1'000'000'000), static_cast<long>(block % 1'000'000'000)};
         thread.asleep = true;
-        nanosleep(&t, nullptr); // a signal ends it, as it ends the other waits of a script
+        nanosleep(&t, nullptr); // not resumed after a signal: signals also end the other waits of a script
         thread.asleep = false;
     }
     return result;
@@ -84,7 +84,7 @@ CONTROL(void, standin_next_result)(int code)
     arm();
 }
 
-// The thread's next such call first spins (delay) or sleeps (block) for this time.
+// The next call of this thread, of the kinds listed above, first spins (delay) or sleeps (block) for `ns` nanoseconds.
 CONTROL(void, standin_next_delay_ns)(uint64_t ns)
 {
     thread.next_delay_ns = ns;
@@ -97,14 +97,14 @@ CONTROL(void, standin_next_block_ns)(uint64_t ns)
     arm();
 }
 
-// The thread's next such call first runs `function`.
+// The next call of this thread, of the kinds listed above, first runs `function`.
 CONTROL(void, standin_next_inside)(void (*function)())
 {
     thread.next_inside = function;
     arm();
 }
 
-// For signal handlers: returns true if this thread sleeps in a call, which the signal interrupts.
+// For signal handlers: returns true if the signal interrupts this thread's sleep in a call.
 CONTROL(bool, standin_interrupts_sleep)()
 {
     return std::exchange(thread.asleep, false);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies, fills and prefetches: they are only counted, or become nodes if their stream is capturing. Structures and
+// Copies, fills and prefetches. Each call is only counted, or becomes a node if its stream is capturing. Structures and
 // arrays are never read, so their contents do not matter. To add a function, add a row.
 #include "capture.hpp"
 
@@ -17,8 +17,8 @@ int transfer(NodeType type, void* handle)
 
 } // namespace
 
-// In the SysV convention a function may declare more arguments than its caller passes, as long as it does not read
-// them.
+// In the SysV calling convention, a function may declare more parameters than its caller passes, as long as it does not
+// read them.
 #define ARGUMENTS                                                                                                      \
     ([[maybe_unused]] void* a1, [[maybe_unused]] void* a2, [[maybe_unused]] void* a3, [[maybe_unused]] void* a4,       \
      [[maybe_unused]] void* a5, [[maybe_unused]] void* a6, [[maybe_unused]] void* a7, [[maybe_unused]] void* a8,       \
@@ -28,7 +28,7 @@ int transfer(NodeType type, void* handle)
     {                                                                                                                  \
         return begin(Class::copy);                                                                                     \
     }
-// stream: the parameter that holds the stream, e.g. a4.
+// `stream`: the parameter with the stream, such as a4.
 #define ASYNC(name, type, stream)                                                                                      \
     DRIVER(name) ARGUMENTS                                                                                             \
     {                                                                                                                  \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Existing graphs and executable graphs, and the ledger of all that were ever created.
+// Existing graphs and executable graphs, and the records of all that were ever created.
 #include "graph.hpp"
 
 #include "memory.hpp"
@@ -13,8 +13,8 @@ constinit std::mutex graph_lock;
 
 namespace {
 
-// Never destroyed: programs destroy graphs in their own destructors. Graphs and executable graphs share one range of
-// handles, as on a heap.
+// Never destroyed: programs destroy graphs in their own destructors. Graphs and executable graphs get their handles
+// from one range, like pointers to heap objects.
 template<class T>
 using Live = std::unordered_map<Handle, std::shared_ptr<T>>;
 auto& graphs = *new Live<Graph>;
@@ -216,7 +216,7 @@ CONTROL(void, standin_graphs)(void (*each)(const GraphRecord*, void*), void* arg
         each(record.get(), argument);
 }
 
-// For a forked child: existing graphs stay usable, but only the parent lists them.
+// For a forked child: existing graphs stay usable, but only the parent's truth file lists them.
 CONTROL(void, standin_forget_graphs)()
 {
     std::lock_guard hold(graph_lock);

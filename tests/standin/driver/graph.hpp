@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs: lists of nodes, filled by capture or node by node. The order of nodes stands in for their dependencies.
+// Graphs: lists of nodes, which are added by a capture or one by one. Dependencies are not stored; only the order of
+// the nodes is.
 #pragma once
 
 #include "../abi_graph.hpp"
@@ -11,7 +12,7 @@
 
 namespace standin {
 
-using Handle = uintptr_t; // of a graph or executable graph: made up, and reused as soon as it is free
+using Handle = uintptr_t; // handle of a graph or executable graph: an arbitrary number, reused as soon as it is free
 
 struct Graph;
 struct Contents;
@@ -24,11 +25,11 @@ struct Node {
     HostFunction host = nullptr;
     void* argument = nullptr;
     std::shared_ptr<const Contents> child{}; // a copy of the child graph, made when the node was added
-    std::vector<Handle> bodies{};            // of a conditional node
-    Graph* graph = nullptr;                  // null in an executable graph
+    std::vector<Handle> bodies{};            // body graphs of a conditional node
+    Graph* graph = nullptr;                  // graph that contains this node; null in an executable graph
     const Node* origin = nullptr;            // in an executable graph: the node that it was instantiated from
     bool enabled = true;
-    bool destroyed = false; // kept in the list, so that other nodes keep their addresses
+    bool destroyed = false; // the node was removed, but stays in the list so that other nodes keep their addresses
 };
 using Nodes = std::deque<Node>; // a deque: a node's address is its handle
 
@@ -47,7 +48,7 @@ struct GraphExec {
     std::shared_ptr<GraphRecord> record;
 };
 
-extern std::mutex graph_lock; // protects everything here, and captures
+extern std::mutex graph_lock; // protects all graphs, executable graphs and captures
 
 inline Node kernel_node(void* function, const Dim3& grid, const Dim3& block, unsigned shared)
 {
@@ -58,7 +59,8 @@ inline Node host_node(HostFunction function, void* argument)
     return {.type = NodeType::host, .host = function, .argument = argument};
 }
 
-// These require graph_lock. An unpublished graph has a handle, but the driver has not returned it to the program.
+// The callers of these functions must hold graph_lock. An unpublished graph has a handle that the driver has not yet
+// returned to the program.
 std::shared_ptr<Graph> make_graph();
 void publish(Graph&);
 void drop(Graph&); // unpublished graphs only

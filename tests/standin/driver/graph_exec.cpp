@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executable graphs: instantiation, upload, launch, update. A launch runs the host functions; kernels do nothing, as
-// everywhere in the stand-in.
+// Executable graphs: instantiation, upload, launch, update. A launch runs only the host functions of the graph.
 #include "capture.hpp"
 
 #include <utility>
@@ -48,7 +47,7 @@ unsigned update(GraphExec& exec, const Graph& graph)
     Nodes nodes = copy_of(graph.nodes);
     if (unsigned why = compare(exec.nodes, nodes))
         return why;
-    // Nodes keep the handles that they were instantiated with, and stay enabled or disabled.
+    // The new nodes take over the origin of the old ones, by which they are found, and whether they are enabled.
     for (size_t i = 0; i < nodes.size(); i++) {
         nodes[i].origin = exec.nodes[i].origin;
         nodes[i].enabled = exec.nodes[i].enabled;
@@ -57,8 +56,8 @@ unsigned update(GraphExec& exec, const Graph& graph)
     return 0;
 }
 
-// Stores the reason for a refusal in `why`, or 1 (error) if a test made the call fail. If the executable graph does not
-// exist, `why` is unchanged.
+// Stores the update result in `why`: 0, the reason of a failed update, or 1 (error) if a test made the call fail. If
+// the executable graph does not exist, `why` is unchanged.
 int update(Handle exec_handle, Handle graph_handle, unsigned* why)
 {
     int result = begin(Class::graph_call);
@@ -193,7 +192,7 @@ DRIVER(cuGraphUpload)(Handle handle, Stream* stream)
     return success;
 }
 
-// Holds a reference during the launch, because another thread may destroy the executable graph meanwhile.
+// Keeps a reference to the executable graph during the launch, because another thread may destroy it meanwhile.
 DRIVER(cuGraphLaunch)(Handle handle, Stream* stream)
 {
     auto exec = find_now(handle);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adding nodes to graphs, and destroying them. Nodes that allocate and free are in memory.cpp.
+// Functions that add nodes to graphs and remove nodes. Those for nodes that allocate and free memory are in memory.cpp.
 #include "graph.hpp"
 
 #include "../abi_allocation.hpp"
 
 using namespace standin;
 
-// Also used by cuGraphAddNode, for nodes that allocate and free.
+// Defined in memory.cpp; cuGraphAddNode calls them for nodes that allocate and free memory.
 DRIVER(cuGraphAddMemAllocNode)(Node**, Handle, const void*, size_t, AllocationNode*);
 DRIVER(cuGraphAddMemFreeNode)(Node**, Handle, const void*, size_t, uintptr_t);
 
@@ -43,7 +43,7 @@ int make_child(Node& node, Handle handle)
     return success;
 }
 
-// Creates the node's bodies: graphs that the program fills.
+// Creates the bodies of the node: empty graphs to which the program adds nodes.
 int make_conditional(Node& node, ConditionalNode& params)
 {
     static thread_local std::vector<Handle> bodies;
@@ -136,7 +136,7 @@ DRIVER(cuGraphAddNode_v2)(Node** out, Handle graph, const void*, const void*, si
     return add_generic(out, graph, params);
 }
 
-// Nodes whose parameters are not read; the pointer to them must not be null.
+// Nodes whose parameters are not read. The pointer to the parameters must not be null.
 #define ADD(name, type_)                                                                                               \
     DRIVER(name)(Node * *out, Handle graph, const void*, size_t, const void* params)                                   \
     {                                                                                                                  \

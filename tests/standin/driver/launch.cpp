@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches of kernels and host functions. A kernel does nothing, but may keep the device busy (spin.hpp); a host
+// Launches of kernels and host functions. A kernel at most keeps the device busy for a while (spin.hpp). A host
 // function runs at once on the calling thread.
 #include "capture.hpp"
 #include "spin.hpp"
@@ -55,7 +55,7 @@ DRIVER(cuLaunchKernelEx)(const LaunchConfig* config, void* function, void**, voi
                   static_cast<Stream*>(config->stream));
 }
 
-// One call launches on all devices, and counts as one launch, as in tracers.
+// One call launches on all devices, but counts as one launch in the driver's counters.
 DRIVER(cuLaunchCooperativeKernelMultiDevice)(const DriverLaunchParams* list, unsigned devices, unsigned)
 {
     if (!list || !devices)

@@ -13,7 +13,7 @@ constexpr int holdings = static_cast<int>(Holding::count_);
 HoldingTally held[holdings], released[holdings];
 uint64_t used[device_count];
 uint64_t own, peak; // bytes of the device's own memory: now, and the maximum
-unsigned epoch;     // incremented by each fork; memory of an older epoch belongs to the parent
+unsigned epoch;     // incremented in a forked child; memory of an older epoch belongs to the parent
 
 bool is_own(Holding holding)
 {

@@ -11,7 +11,7 @@ struct Held {
     Holding holding;
     size_t bytes;
     int device;
-    bool on_device; // takes up memory of the device
+    bool on_device; // true: occupies memory of the device
     unsigned epoch = 0;
 };
 

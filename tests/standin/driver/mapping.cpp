@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Physical memory, address ranges, and mappings between them. Physical memory exists while it is mapped or has
-// references. Its handle is valid only while there are references; the next memory created reuses the handle's value.
+// references. Its handle is valid only while it has references; then the next memory that is created gets the same
+// handle.
 #include "memory.hpp"
 
 #include <map>
@@ -26,7 +27,7 @@ struct Reservation {
     Arena::Range range;
     Held held;
 };
-// Never destroyed: programs free in their own destructors.
+// Never destroyed: programs may free memory in their own destructors.
 auto& physical = *new std::map<uintptr_t, Physical*>;
 auto& mappings = *new std::map<uintptr_t, Mapping>;
 auto& reservations = *new std::map<uintptr_t, Reservation>;
@@ -34,7 +35,7 @@ auto& addresses = *new Arena(0x760000000000, 2 << 20);
 auto& handles = *new Arena(0x300000000000, 256);
 constexpr size_t handle_bytes = 256;
 
-// On the heap: a library opened with dlopen has little space for thread-local data.
+// A pointer to the heap, because a library opened with dlopen has little space for thread-local data.
 thread_local std::vector<Freed>* last_freed;
 
 std::vector<Freed>& freed()
@@ -44,7 +45,7 @@ std::vector<Freed>& freed()
     return *last_freed;
 }
 
-// The callers of the following functions must hold memory_lock, unless a function acquires it.
+// Callers of the following functions must hold memory_lock, except for functions that acquire it themselves.
 void give_handle(Physical& memory)
 {
     memory.handle = handles.take(handle_bytes).address;
@@ -160,7 +161,7 @@ DRIVER(cuMemCreate)(uintptr_t* out, size_t bytes, const AllocationProperties* pr
     return create(out, {host ? Holding::pinned : Holding::vmm, bytes, device, !host});
 }
 
-// The call counts as a free if it frees memory or fails.
+// The call is counted as a free only if it frees memory or fails.
 DRIVER(cuMemRelease)(uintptr_t handle)
 {
     freed().clear();

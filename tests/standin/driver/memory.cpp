@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear device memory, and host memory. Device addresses are made up and never accessed; host and managed memory is
-// real.
+// Linear device memory, and host memory. Device addresses are arbitrary numbers that are never accessed. Host and
+// managed memory is real memory.
 #include "memory.hpp"
 
 #include "../abi_allocation.hpp"
@@ -18,14 +18,14 @@ int free_address(uintptr_t address)
     return address ? release(address, freed_by_address) : begin(Class::free);
 }
 
-// Calls that an invalidated capture refuses are counted, too.
+// Counts a call that fails because its capture is invalidated, and returns its result.
 int capture_refusal(Class c)
 {
     int result = begin(c);
     return result ? result : capture_invalidated;
 }
 
-// A capture allocates nothing, but returns an address to build the graph with.
+// During a capture, no memory is allocated, but the call returns an address for use in the graph's nodes.
 int allocate_ordered(uintptr_t* out, size_t bytes, Stream* stream)
 {
     bool recorded = capturing(stream);
@@ -78,7 +78,7 @@ DRIVER(cuMemAllocPitch_v2)(uintptr_t* out, size_t* pitch, size_t width, size_t h
     return result;
 }
 
-// The only device memory that is real.
+// Managed memory is the only memory on the device that is real: host code accesses it.
 DRIVER(cuMemAllocManaged)(uintptr_t* out, size_t bytes, unsigned)
 {
     return allocate(Type::managed, out, bytes);

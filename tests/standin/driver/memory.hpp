@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory and objects: one map by address or handle, and a table of the properties of each type. Physical memory, which
-// has reference counts, is in mapping.cpp.
+// Allocations and other objects: one map by address or handle, and a table with the properties of each type. Physical
+// memory, which is reference-counted, is in mapping.cpp.
 #pragma once
 
 #include "ledger.hpp"
@@ -12,8 +12,8 @@ namespace standin {
 
 extern std::mutex memory_lock; // protects the map, the arenas and the ledger
 
-// Source of made-up addresses. It reuses the range that was freed last, so that programs often receive the same
-// addresses again.
+// Source of addresses without memory behind them. It reuses the range that was freed last, so that programs often
+// receive the same addresses again.
 class Arena {
 public:
     struct Range {
@@ -27,7 +27,7 @@ public:
 private:
     uintptr_t next_;
     size_t grain_;
-    std::vector<Range> free_[64]; // by bit width of the size
+    std::vector<Range> free_[64]; // free ranges, by bit width of their size
 };
 
 enum class Type {
@@ -35,8 +35,8 @@ enum class Type {
     managed,
     pinned,
     registered,
-    ordered,  // from a pool
-    recorded, // in a graph or capture
+    ordered,  // stream-ordered, from a pool
+    recorded, // allocated by a graph node or during a capture
     array,
     mipmapped,
     pool,
@@ -52,10 +52,10 @@ constexpr Types types(T... list)
     return (0u | ... | (1u << static_cast<unsigned>(list)));
 }
 
-// Implements a whole call that allocates, and counts it. For registered memory, `*out` is also an input.
+// Implements an API call that allocates, and counts the call. If memory is registered, `*out` is also an input.
 int allocate(Type, uintptr_t* out, size_t bytes);
-// Implements a whole call that frees a value of one of these types, and counts it. Returns `unknown` if there is no
-// such value.
+// Implements an API call that frees an address or handle of one of the given types, and counts the call. Returns
+// `unknown` if there is no such address or handle.
 int release(uintptr_t, Types, int unknown = invalid_value);
 bool exists(uintptr_t, Types);
 size_t bytes_at(uintptr_t start); // 0: no memory starts there

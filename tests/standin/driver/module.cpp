@@ -10,7 +10,7 @@ using namespace standin;
 
 namespace {
 
-std::mutex lock; // protects all modules and libraries: lookups are rare
+std::mutex lock; // one lock for all modules and libraries, because lookups are rare
 
 int load(Module** out, const void* source)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules and libraries. Every name is found in every module, since the stand-in has no device code.
+// Modules and libraries. The stand-in has no device code, so it finds any kernel name in any module.
 #pragma once
 
 #include "state.hpp"
@@ -14,12 +14,12 @@ namespace standin {
 struct Function {
     void* module;
     const char* name;
-    Dim3 block; // cuFuncSetBlockShape, for cuLaunch and cuLaunchGrid
+    Dim3 block; // set by cuFuncSetBlockShape, used by cuLaunch and cuLaunchGrid
     unsigned shared;
 };
 static_assert(offsetof(Function, name) == 8);
 
-// The layout of the real CUkernel is unknown, so the name is deliberately at another offset.
+// The layout of the real CUkernel is unknown, so the name is deliberately at another offset than in Function.
 struct Kernel {
     void* library;
     uint64_t reserved[3];
@@ -27,7 +27,7 @@ struct Kernel {
     std::unique_ptr<Function> functions[device_count];
 };
 
-// There is one per module and name, which exists until the module is unloaded.
+// A Function exists once per module and name, until the module is unloaded.
 struct Module {
     std::map<std::string, Function> functions;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuGetProcAddress. Accepts base names only: the CUDA version selects _v2, _v3..., flag 2 selects per-thread variants.
-// Returns the address of an exported thunk, as all examined real drivers do.
+// cuGetProcAddress. Accepts only names without suffixes: the CUDA version selects _v2, _v3 and so on; flag 2 selects
+// per-thread variants. Returns the address of an exported thunk, as all examined real drivers do.
 #include "state.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ using namespace standin;
 
 namespace {
 
-struct Proc { // laid out by thunks.py, sorted by base, then version
+struct Proc { // thunks.py writes the array, sorted by base, then version
     const char* base;
     void* thunk;
     int version;
@@ -32,7 +32,7 @@ Status find(const char* symbol, int version, bool per_thread, void** out)
     auto less = [](const Proc& a, const Proc& b) { return strcmp(a.base, b.base) < 0; };
     auto [first, last] =
         std::equal_range(standin_procs, standin_procs + standin_proc_count, Proc{symbol, nullptr, 0, 0}, less);
-    // A function without a per-thread variant resolves to its only form.
+    // If a function has no per-thread variant, the flag is ignored.
     per_thread &= std::any_of(first, last, [](const Proc& p) { return p.per_thread; });
     *out = nullptr;
     for (auto* p = first; p != last; p++)

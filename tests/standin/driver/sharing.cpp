@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory pools, and memory imported from another process or API. Imports use none of the device's memory.
+// Memory pools, and memory imported from another process or API. Imported memory occupies no memory of the device.
 #include "memory.hpp"
 
 using namespace standin;

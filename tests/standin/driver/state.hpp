@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's objects, and the start of every implementation: count the call, then apply any result, delay or function
-// that a test armed.
+// The driver's objects, and the common start of every implementation, which counts the call and applies a result, delay
+// or function armed by a test.
 #pragma once
 
 #include "../abi.hpp"
@@ -37,7 +37,7 @@ struct Stream {
 struct ThreadState {
     Context* stack[16];
     int depth;
-    bool armed; // a result, delay, block or function is set for the next call
+    bool armed; // one of the next_ fields below is set
     int next_result;
     uint64_t next_delay_ns;
     uint64_t next_block_ns;
@@ -59,7 +59,7 @@ inline Context* current_context()
     return thread.depth ? thread.stack[thread.depth - 1] : nullptr;
 }
 
-// Applies what a test armed, then checks for the errors that the real driver checks first.
+// Applies the result, delay or function that a test armed, then makes the checks that the real driver makes first.
 inline int admit()
 {
     if (thread.armed) [[unlikely]]
@@ -76,7 +76,7 @@ inline int begin(Class c)
     return admit();
 }
 
-// 0, 1 and 2 mean the default, legacy and per-thread streams, respectively; no address is that small.
+// Returns false for the handles 0, 1 and 2, which mean the default, legacy and per-thread stream.
 inline bool is_object(const void* handle)
 {
     return reinterpret_cast<uintptr_t>(handle) > 4096;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams, events and waits. Only kernels named spin_us_N take time: every other wait returns at once, and every query
-// reports completion. The effects of capture are in capture.cpp.
+// Streams, events and waits. Only kernels named spin_us_N take time. Without such a kernel, every wait returns at once,
+// and every query reports completion. The effects of capture are in capture.cpp.
 #include "capture.hpp"
 #include "spin.hpp"
 
@@ -14,7 +14,7 @@ namespace {
 
 std::mutex streams_lock;
 std::set<Stream*> streams;
-std::vector<Stream*> destroyed; // handles are reused at once, the last one first
+std::vector<Stream*> destroyed; // handles to be reused, the last destroyed first
 std::vector<Event*> destroyed_events;
 
 int create(Stream** out, unsigned flags)
@@ -55,7 +55,7 @@ int wait_if_ok(int result)
     return result;
 }
 
-// A call that waits for a value or writes one: becomes a node if the stream is capturing.
+// Handles a call that waits for a value in memory or writes one: adds a node if the stream is capturing.
 int memory_operation(int result, Stream* stream)
 {
     return !result && capturing(stream) ? record(stream, {.type = NodeType::memop}) : result;

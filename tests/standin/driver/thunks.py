@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the assembly of libcuda's exports: python3 thunks.py MACHINE driver_exports.txt > thunks.S
 
-Each export has exactly the instructions of the real one: compare a state word, return 4 if the driver is shut down,
+Each export has exactly the instructions of the real export: compare a state word, return 4 if the driver is shut down,
 else jump through a slot in .data. A slot initially points to impl_NAME, or to a shared default that returns 0 if there
-is no such implementation. Per-thread variants (_ptsz, _ptds) have their own exports and slots, and share the
-implementation of their base. For tracing, a slot points to a trampoline, which calls trace.cpp before and after the
+is no such implementation. Per-thread variants (_ptsz, _ptds) have their own exports and slots, and share the base
+function's implementation. For tracing, a slot points to a trampoline, which calls trace.cpp before and after the
 implementation.
 """
 import re
@@ -26,8 +26,9 @@ X86_64 = {"thunk": """
     .size {name}, 30
 """,
           "nothing": "    xor %eax, %eax\n    ret\n",
-          # Saves the argument registers in order, and copies eight words of the caller's stack. No function takes more
-          # on the stack (cuLaunchKernel: five), and no implemented function takes a float.
+          # Saves the argument registers in order, and copies eight words of the caller's stack. This is sufficient:
+          # functions take at most eight words on the stack (cuLaunchKernel: five), and no implemented function takes a
+          # float.
           "trampoline": ".Ltrampoline_{number}: mov ${number}, %r11d\n    jmp .Ltraced\n",
           "traced": """
     .p2align 4
@@ -71,7 +72,7 @@ X86_64 = {"thunk": """
     ret
 """}
 
-# Scratch registers differ from function to function; these are cuLaunchKernel's (driver 550).
+# The real driver uses different scratch registers in each function; these are those of cuLaunchKernel in driver 550.
 ARM64 = {"thunk": """
     .p2align 4
     .globl {name}

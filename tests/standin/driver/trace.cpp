@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interface for profilers: the first cuInit loads the library named by CUDA_INJECTION64_PATH, and a tracer is called
-// for every call from then on. Without a tracer there is no overhead, since tracing replaces the slots of the thunks.
+// Interface for profilers. The first cuInit loads the library named by CUDA_INJECTION64_PATH. A tracer that the library
+// installs is called for every later API call. Tracing replaces the slots of the thunks, so calls without a tracer have
+// no overhead.
 #include "../abi_trace.hpp"
 #include "state.hpp"
 
@@ -13,7 +14,7 @@ using standin::Tracer;
 
 namespace {
 
-struct Thunk { // laid out by thunks.py
+struct Thunk { // thunks.py writes the array
     const char* name;
     const void** slot;
     const void* trampoline;

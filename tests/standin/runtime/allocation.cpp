@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocations described by structures, arrays, pools, and imported memory. Each makes one driver call.
+// Functions that allocate with a descriptor structure, or create arrays, pools and imported memory. Each makes one
+// driver call.
 #include "../abi_allocation.hpp"
 #include "runtime.hpp"
 
@@ -7,7 +8,7 @@ using namespace standin;
 
 namespace {
 
-// Converts to the driver's CUarray_format; assumes that all channels are alike.
+// Converts to the driver's CUarray_format; assumes that all channels have the same format.
 unsigned format_of(const ChannelFormat& c)
 {
     static constexpr unsigned formats[3][3] = {{0x08, 0x09, 0x0a}, {0x01, 0x02, 0x03}, {0x00, 0x10, 0x20}};
@@ -20,7 +21,7 @@ Array3DDescriptor describe(const ChannelFormat& c, const Extent& extent, unsigne
     return {extent.width, extent.height, extent.depth, format_of(c), channels, flags};
 }
 
-// Address of a temporary, valid until the end of the full expression.
+// Returns the address of a temporary, which is valid until the end of the full expression.
 template<class T>
 T* at(T&& value)
 {

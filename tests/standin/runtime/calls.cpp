@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All other runtime functions: mostly one driver call each.
+// All other runtime functions. Most of them make one driver call.
 #include "runtime.hpp"
 
 using namespace standin;
@@ -41,7 +41,7 @@ RUNTIME(cudaRuntimeGetVersion)(int* version)
 
 namespace {
 
-// Flag 0 means the default stream that the caller was compiled for.
+// Flag 0 selects the function for the default stream that the caller was compiled for, legacy or per-thread.
 [[gnu::always_inline]] inline int entry_point(StreamKind kind, const char* symbol, void** out, unsigned version,
                                               uint64_t flags, int* status)
 {

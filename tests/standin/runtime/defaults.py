@@ -3,7 +3,7 @@
 """Writes the generated parts of the runtime from runtime_exports.txt:
 
     defaults.py map MAJOR EXPORTS              the version script of libcudart.so.MAJOR
-    defaults.py global MACHINE MAJOR EXPORTS OBJECT... assembly of the functions that the objects lack
+    defaults.py global MACHINE MAJOR EXPORTS OBJECT... assembly of functions missing from the objects
     defaults.py hidden MACHINE MAJOR EXPORTS OBJECT... the same, hidden, for the static library
 
 Each missing function becomes a separate function that begins like the real ones, with push or stp, and returns 0.
@@ -24,7 +24,7 @@ FUNCTION = """
 RETURN_0 = {
     "x86_64": "    push %rbp\n    mov %rsp, %rbp\n    xor %eax, %eax\n    pop %rbp\n    ret",
     "aarch64": "    stp x29, x30, [sp, #-16]!\n    mov x29, sp\n    mov w0, #0\n    ldp x29, x30, [sp], #16\n    ret"}
-# Same instructions as in the real runtime: the target receives the same registers and stack.
+# Same instructions as in the real runtime: the target gets its caller's registers and stack unchanged.
 JUMP = {
     "x86_64": "    push %rbp\n    mov %rsp, %rbp\n    pop %rbp\n    jmp {to}",
     "aarch64": "    sub sp, sp, #16\n    mov x8, x0\n    mov x0, x8\n    add sp, sp, #16\n    b {to}"}

@@ -19,7 +19,7 @@ std::mutex primary_lock;
 
 struct Thread {
     int device = 0;
-    bool current = false; // the device's context is current
+    bool current = false; // this thread has a current context
     int last_error = success;
     int armed_result = success;
 };
@@ -28,7 +28,7 @@ constinit thread_local Thread thread;
 template<class Pointer>
 bool resolve(Pointer (&out)[2], const char* name, int version)
 {
-    // Per-thread variants exist since CUDA 7.
+    // Version 7000: per-thread variants exist since CUDA 7.
     return !table.get_proc_address(name, reinterpret_cast<void**>(&out[legacy]), version, 0, nullptr) &&
            !table.get_proc_address(name, reinterpret_cast<void**>(&out[per_thread]), std::max(version, 7000), 2,
                                    nullptr) &&
@@ -84,7 +84,7 @@ int prepare()
     std::call_once(opened, [] { open_result = open_driver(); });
     if (open_result)
         return open_result;
-    // Keeps a context that the program made current through the driver API.
+    // A context that the program has made current through the driver API stays current.
     void* context = nullptr;
     if (!table.cuCtxGetCurrent[legacy](&context) && context) {
         thread.current = true;
@@ -138,8 +138,8 @@ RUNTIME(cudaGetDeviceCount)(int* count)
     STANDIN_FORWARD(cuDeviceGetCount, legacy, count);
 }
 
-// For tests: this thread's next call that would use the driver (except for initialization) returns `code` without
-// calling the driver.
+// For tests: this thread's next runtime call that would call the driver returns `code` instead. Driver calls for
+// initialization do not count.
 extern "C" void standin_runtime_next_result(int code)
 {
     thread.armed_result = code;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs and capture. Each function makes one driver call, after translating kernels to functions, and copies to the
-// driver's structure.
+// Graphs and capture. Each function makes one driver call. Before that, it replaces kernels by the driver's function
+// handles, and converts descriptions of copies to the driver's structure.
 #include "runtime.hpp"
 
 using namespace standin;
@@ -10,14 +10,14 @@ namespace {
 #define NODE void **out, void *graph, const void *dependencies, size_t count
 #define PASS_NODE out, graph, dependencies, count
 
-// Address of a temporary, valid until the end of the full expression.
+// Returns the address of a temporary, which is valid until the end of the full expression.
 template<class T>
 const T* at(const T& value)
 {
     return &value;
 }
 
-// Copies only the fields common to both: the runtime's structure ends after `extra`.
+// Copies only the fields that both structures have: the runtime's structure ends after `extra`.
 int translate(KernelNodeParams& out, const KernelNodeParams* p)
 {
     if (int result = before_call())
@@ -26,7 +26,7 @@ int translate(KernelNodeParams& out, const KernelNodeParams* p)
     return find_function(p->function, &out.function);
 }
 
-// Replaces the kernel by its function; other parameters are passed unchanged.
+// Replaces the kernel by the driver's function handle; copies other parameters unchanged.
 int translate(GenericNode& out, const GenericNode* p)
 {
     if (int result = before_call())
@@ -55,7 +55,7 @@ RuntimeCopy3D line(const void* destination, const void* source, size_t bytes, in
     return copy;
 }
 
-// Variables are not registered, so the symbol's address is used as the variable's.
+// The stand-in does not register device variables, so it uses the address of the host symbol.
 const void* variable(const void* symbol, size_t offset)
 {
     return static_cast<const char*>(symbol) + offset;
@@ -109,7 +109,7 @@ STANDIN_ONE(cudaGraphAddExternalSemaphoresWaitNode, (NODE, const void* params), 
 STANDIN_ONE(cudaGraphAddMemAllocNode, (NODE, AllocationNode* node), cuGraphAddMemAllocNode, PASS_NODE, node)
 STANDIN_ONE(cudaGraphAddMemFreeNode, (NODE, void* address), cuGraphAddMemFreeNode, PASS_NODE, address)
 
-// CUDA 12 has cudaGraphAddNode without edge data, and cudaGraphAddNode_v2 with it; CUDA 13's cudaGraphAddNode has it.
+// In CUDA 12, only cudaGraphAddNode_v2 takes edge data; in CUDA 13, cudaGraphAddNode does.
 #if CUDART < 13
 RUNTIME(cudaGraphAddNode)(NODE, GenericNode* params)
 {
@@ -137,7 +137,7 @@ RUNTIME(WITH_EDGES)
     return finish(result);
 }
 
-// As in CUDA 12 and 13: flags instead of the last three arguments of 11.
+// As in CUDA 12 and 13: takes flags, instead of the last three arguments in CUDA 11.
 STANDIN_ONE(cudaGraphInstantiate, (void** exec, void* graph, uint64_t flags), cuGraphInstantiateWithFlags, exec, graph,
             flags)
 STANDIN_ONE(cudaGraphInstantiateWithFlags, (void** exec, void* graph, uint64_t flags), cuGraphInstantiateWithFlags,
@@ -147,7 +147,7 @@ STANDIN_PTSZ(cudaGraphInstantiateWithParams, (void** exec, void* graph, Instanti
 STANDIN_PTSZ(cudaGraphUpload, (void* exec, void* stream), cuGraphUpload, exec, stream)
 STANDIN_PTSZ(cudaGraphLaunch, (void* exec, void* stream), cuGraphLaunch, exec, stream)
 STANDIN_ONE(cudaGraphExecDestroy, (void* exec), cuGraphExecDestroy, exec)
-// As in CUDA 12 and 13; 11 had a node and a result instead of a structure.
+// As in CUDA 12 and 13: takes a structure, instead of a node and a result in CUDA 11.
 STANDIN_ONE(cudaGraphExecUpdate, (void* exec, void* graph, void* info), cuGraphExecUpdate, exec, graph, info)
 STANDIN_ONE(cudaGraphNodeSetEnabled, (void* exec, void* node, unsigned enabled), cuGraphNodeSetEnabled, exec, node,
             enabled)

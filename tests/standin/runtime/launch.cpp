@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches. Each makes exactly one driver launch on the same thread, unless it fails first: no driver, an unregistered
-// kernel, or a result armed by a test. __cudaLaunchKernel, which jumps to cudaLaunchKernel, is in defaults.py.
+// Launches. Each makes exactly one driver launch on the same thread, unless it fails before: there is no driver, the
+// kernel is not registered, or a test has armed a result. __cudaLaunchKernel, which jumps to cudaLaunchKernel, is in
+// defaults.py.
 #include "runtime.hpp"
 
 using namespace standin;
@@ -14,7 +15,7 @@ using namespace standin;
 
 namespace {
 
-// Errors before the driver is called.
+// Returns an error that occurs before the driver is called, or 0.
 inline int before_launch(const void* kernel, void** function)
 {
     if (int result = before_call()) [[unlikely]]

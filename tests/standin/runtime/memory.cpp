@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocations, copies and fills. Each calls the same driver function as the real runtime. The direction of linear
-// copies is in the driver function's name, that of other copies in its structure.
+// Allocations, copies and fills. Each calls the same driver function as the real runtime. For linear copies, the name
+// of the driver function states the direction; for other copies, the driver's structure does.
 #include "runtime.hpp"
 
 using namespace standin;
@@ -48,7 +48,7 @@ enum Kind { host_to_host = 0, host_to_device = 1, device_to_host = 2, device_to_
     STANDIN_FORWARD(cuMemcpyAsync, stream_kind, to, from, bytes, stream);
 }
 
-// Variables are not registered, so the symbol's address is used as the variable's.
+// The stand-in does not register device variables, so it uses the address of the host symbol.
 void* variable(const void* symbol, size_t offset)
 {
     return static_cast<char*>(const_cast<void*>(symbol)) + offset;
@@ -106,7 +106,7 @@ Copy3D volume(const RuntimePeerCopy3D& c)
             c.extent.height, c.extent.depth};
 }
 
-// Address of a temporary, valid until the end of the full expression.
+// Returns the address of a temporary, which is valid until the end of the full expression.
 template<class T>
 const T* at(const T& value)
 {
@@ -120,8 +120,8 @@ unsigned char byte(int value)
 
 } // namespace
 
-// Each row defines four functions: with and without a stream, and the per-thread variants of both. The driver functions
-// are pairs, too.
+// Each row defines four functions: with and without a stream, and the per-thread variants of both. Each row names two
+// driver functions: without and with a stream.
 #define UNPACK(...) __VA_ARGS__
 #define COPIES(name, parameters, function, async_function, ...)                                                        \
     STANDIN_PTDS(name, (UNPACK parameters), function, __VA_ARGS__)                                                     \
@@ -186,7 +186,7 @@ COPIES(cudaMemcpy3DPeer, (const RuntimePeerCopy3D* copy), cuMemcpy3DPeer, cuMemc
 COPIES(cudaMemset, (void* to, int value, size_t bytes), cuMemsetD8, cuMemsetD8Async, to, byte(value), bytes)
 COPIES(cudaMemset2D, (void* to, size_t pitch, int value, size_t width, size_t height), cuMemsetD2D8, cuMemsetD2D8Async,
        to, pitch, byte(value), width, height)
-// Consecutive slices form one plane.
+// Slices are contiguous, so the fill treats them as one plane of width x (height x depth).
 COPIES(cudaMemset3D, (PitchedPointer to, int value, Extent extent), cuMemsetD2D8, cuMemsetD2D8Async, to.pointer,
        to.pitch, byte(value), extent.width, extent.height* extent.depth)
 

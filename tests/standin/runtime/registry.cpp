@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that programs register in ELF constructors, and call configurations of <<<>>>. A kernel is loaded and looked
-// up in the driver at its first launch, as with lazy loading.
+// Kernels that programs register in ELF constructors, and call configurations of <<<>>>. As with CUDA's lazy loading, a
+// kernel is loaded and looked up in the driver when it is first launched.
 #include "runtime.hpp"
 
 #include <atomic>
@@ -33,12 +33,12 @@ struct Registry {
     std::shared_mutex lock;
     std::deque<Binary> binaries; // a deque: addresses stay valid
     std::deque<Kernel> kernels;
-    std::unordered_map<const void*, Kernel*> by_key; // by stub and by handle
+    std::unordered_map<const void*, Kernel*> by_key; // keys: stubs and handles
     std::atomic<unsigned> generation{1};             // incremented when keys are removed
 };
 
-// Never destroyed: programs register in constructors before, and unregister in destructors after, the lifetime of any
-// static object.
+// Never destroyed: programs register kernels before static objects are constructed, and unregister them after static
+// objects are destroyed.
 Registry& registry()
 {
     static auto& r = *new Registry;
@@ -72,7 +72,7 @@ int load(Kernel& kernel)
     Registry& r = registry();
     std::unique_lock hold(r.lock);
     if (kernel.handle)
-        return success; // another thread was first
+        return success; // another thread has loaded the kernel meanwhile
     void*& library = kernel.binary->library;
     if (!library)
         if (int result = driver().cuLibraryLoadData[legacy](&library, kernel.binary->fatbin, nullptr, nullptr, 0,
@@ -110,7 +110,7 @@ using namespace standin;
 
 extern "C" void** __cudaRegisterFatBinary(const void* wrapper)
 {
-    // The wrapper in .nvFatBinSegment: magic, version, pointer to the code.
+    // The wrapper in .nvFatBinSegment has a magic number, a version, and a pointer to the device code.
     const void* fatbin = static_cast<const void* const*>(wrapper)[1];
     Registry& r = registry();
     std::unique_lock hold(r.lock);
@@ -165,7 +165,8 @@ RUNTIME(__cudaPopCallConfiguration)(Dim3* grid, Dim3* block, size_t* shared, voi
     return finish(success);
 }
 
-// Up to CUDA 12, the handle is the stub's address. In 13 it is opaque, or the stub's address if there is no driver.
+// Up to CUDA 12, the handle is the stub's address. In CUDA 13, the handle is opaque, or the stub's address if there is
+// no driver.
 RUNTIME(__cudaGetKernel)(const void** handle, const void* stub)
 {
     *handle = stub;
@@ -191,8 +192,8 @@ RUNTIME(cudaFuncGetName)(const char** name, const void* stub)
     return finish(kernel ? success : invalid_device_function);
 }
 
-// For tests: the CUfunction that a launch of `stub` on this thread's device passes to the driver, and the handle that
-// __cudaGetKernel returned; null if not loaded yet. Makes no API call.
+// For tests, without an API call: the CUfunction that a launch of `stub` on this thread's device passes to the driver,
+// and the handle that __cudaGetKernel returned for it. Null if the kernel is not loaded yet.
 extern "C" void* standin_runtime_function(const void* stub)
 {
     Kernel* kernel = find(stub);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by all parts of the stand-in runtime. One source for libcudart.so.12 (CUDART 12), libcudart.so.13 (CUDART 13)
-// and libcudart_static.a (CUDART 12 with hidden symbols).
+// Shared by all parts of the stand-in runtime. The same source is compiled into libcudart.so.12 (CUDART=12),
+// libcudart.so.13 (CUDART=13) and libcudart_static.a (CUDART=12, symbols hidden).
 #pragma once
 
 #include "../abi.hpp"
@@ -10,12 +10,12 @@
 #include <cstdint>
 
 // Defines an exported function; a version script or -fvisibility=hidden sets its visibility. Not inlined, so that calls
-// inside the library reach it, too.
+// inside the library execute the exported function, too, where a tracer's probe is.
 #define RUNTIME(name) extern "C" [[gnu::noinline]] int name
 
 namespace standin {
 
-// Functions whose form differs between CUDA versions: each runtime uses its own version's.
+// Functions whose parameters differ between CUDA versions. Each runtime uses those of its own version.
 #if CUDART < 13
 #define STANDIN_DRIVER_VERSIONED(X)                                                                                    \
     X(cuMemcpyBatchAsync, 12080, (void**, void**, size_t*, size_t, void*, size_t*, size_t, size_t*, void*))            \
@@ -72,8 +72,9 @@ namespace standin {
     X(cuGraphExecExternalSemaphoresSignalNodeSetParams, 11020, (void*, void*, const void*))                            \
     X(cuGraphExecExternalSemaphoresWaitNodeSetParams, 11020, (void*, void*, const void*))
 
-// Driver functions that the runtime uses: base name, CUDA version of the required form, parameters. Each is resolved
-// twice, for the legacy and for the per-thread default stream; if the driver has only one form, both are the same.
+// Driver functions that the runtime uses: base name, CUDA version that introduced these parameters, parameters. Each is
+// looked up twice, for the legacy and for the per-thread default stream. If the driver has only one variant, both
+// lookups return it.
 #define STANDIN_DRIVER_FUNCTIONS(X)                                                                                    \
     X(cuDriverGetVersion, 2020, (int*))                                                                                \
     X(cuInit, 2000, (unsigned))                                                                                        \
@@ -162,7 +163,7 @@ struct Driver {
     STANDIN_DRIVER_FUNCTIONS(STANDIN_POINTER)
 #undef STANDIN_POINTER
     int (*get_proc_address)(const char*, void**, int, uint64_t, int*);
-    // The runtime of CUDA 12 uses both forms of cuGraphAddNode.
+    // The runtime of CUDA 12 uses both versions of cuGraphAddNode, without and with edge data.
     int (*add_node)(void**, void*, const void*, size_t, GenericNode*);
     int (*add_node_with_edges)(void**, void*, const void*, const void*, size_t, GenericNode*);
 };
@@ -179,15 +180,15 @@ int& last_error();
 // Returns and clears the result armed by a test for this thread's next call that would use the driver; 0 if none.
 int take_armed_result();
 
-// Forces the containing function to set up a frame, which gcc otherwise omits if nothing needs the stack. Helpers that
-// use it are always inlined, so that the exported function has the frame.
+// Forces the containing function to set up a stack frame, which gcc otherwise omits if the function does not use the
+// stack. Helpers that call framed() are always inlined, so that the exported function has the frame.
 [[gnu::always_inline]] inline void framed()
 {
     asm volatile("" : : "r"(__builtin_frame_address(0)));
 }
 
-// Common end of every runtime call. Also prevents a tail call of the driver: nested driver calls run on a deeper stack,
-// as in the real runtime.
+// Common end of every runtime call. It also keeps the compiler from calling the driver by a tail call: as in the real
+// runtime, nested driver calls run deeper on the stack.
 [[gnu::always_inline]] inline int finish(int result)
 {
     framed();
@@ -196,14 +197,14 @@ int take_armed_result();
     return result;
 }
 
-// Errors before the driver is called: a result armed by a test, or no driver.
+// Returns an error that occurs before the driver is called (a result armed by a test, or no driver), or 0.
 inline int before_call()
 {
     int result = take_armed_result();
     return result ? result : prepare();
 }
 
-// before_call(), then one driver call.
+// Body of a function that calls before_call(), and then makes one driver call.
 #define STANDIN_FORWARD(name, kind, ...)                                                                               \
     do {                                                                                                               \
         int result = standin::before_call();                                                                           \
@@ -218,8 +219,8 @@ int find_function(const void* stub_or_handle, void** function);
 
 } // namespace standin
 
-// Functions that make one driver call each. They have no variant, or a variant for the per-thread default stream, whose
-// suffix depends on whether the function takes a stream (_ptsz) or not (_ptds).
+// Functions that make one driver call each. STANDIN_ONE: without a variant for the per-thread default stream. The other
+// macros also define this variant; its suffix is _ptsz if the function takes a stream, else _ptds.
 #define STANDIN_ONE(name, parameters, function, ...)                                                                   \
     RUNTIME(name) parameters                                                                                           \
     {                                                                                                                  \
