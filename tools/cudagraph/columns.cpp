@@ -82,7 +82,7 @@ constexpr F fields[] = {
     {{"KERNELS", "kernels", Unit::count, 7},
      of_execs,
      node_cell<NODE_KERNEL>,
-     "Nodes by kind; see `DESCRIPTION`.",
+     "Number of nodes of each kind; see `DESCRIPTION`.",
      extra},
     {{"COPIES", "copies", Unit::count, 6}, of_execs, node_cell<NODE_COPY>, "", extra},
     {{"SETS", "memsets", Unit::count, 5}, of_execs, node_cell<NODE_SET>, "", extra},
@@ -91,8 +91,9 @@ constexpr F fields[] = {
     {{"CAPTURES", "captures", Unit::count, 8},
      where_many,
      count_of<&G::captures>,
-     "Captures that ended with a graph. In text, this and INSTANT are not shown if each row is one graph, because no "
-     "capture belongs to such a row; with `--summary`, they and LAUNCHES are shown only on request (`--columns`)."},
+     "Captures that ended with a graph. In text, this column and INSTANT are not shown if each row is one graph, "
+     "because a capture belongs to no such row. With `--summary`, text shows them and LAUNCHES only if `--columns` "
+     "selects them."},
     {{"CAPT/s", "captures_per_second", Unit::rate, 6},
      in_summary,
      rate_of<&G::captures>,
@@ -112,8 +113,9 @@ constexpr F fields[] = {
     {{"GRAPHS", "live_graphs", Unit::count, 6},
      [](const C& c) { return unless_updated(c, in_summary(c)); },
      [](const K&, const G& g, const C& c) { return Cell(c.execs.live_graphs(g.who.images)); },
-     "Graphs and executable graphs that exist at the end of the interval. Those older than the run are counted only "
-     "if they are executable graphs that were launched or changed since tracing began. With `--summary`."},
+     "Graphs (GRAPHS) and executable graphs (EXECS) that exist at the end of the interval; with `--summary`. Graphs "
+     "created before the run are not counted. Executable graphs created before the run are counted only if they were "
+     "launched or changed since."},
     {{"EXECS", "live_execs", Unit::count, 6},
      in_summary,
      [](const K&, const G& g, const C& c) { return Cell(c.execs.live_execs(g.who.images)); }},
@@ -139,8 +141,8 @@ constexpr F fields[] = {
     {{"DIRECT", "direct_launches", Unit::count, 8},
      in_summary,
      count_of<&G::direct>,
-     "Kernel launches without a graph, including those that fail, but not those that are recorded; a call for several "
-     "devices counts once; with `--summary`.",
+     "Kernel launches without a graph; with `--summary`. Failed launches count, launches recorded into a graph do not. "
+     "A launch on several devices counts once.",
      extra},
     {{"GRAPH%", "graph_percent", Unit::percent, 6},
      in_summary,
@@ -161,7 +163,7 @@ constexpr F fields[] = {
     {{"LAT_p50(us)", "latency_p50_ns", Unit::ns_as_us, 11},
      with_latency<C>,
      duration_percentile<50>,
-     "Median, percentile and maximum of the time that a launch takes on the host, to within about 6%, including "
+     "Median, 99th percentile and maximum of the time that a launch takes on the host, to within about 6%, including "
      "launches that fail. Not with `--summary`.",
      extra},
     {{"p99(us)", "latency_p99_ns", Unit::ns_as_us, 8}, with_latency<C>, duration_percentile<99>},
@@ -214,11 +216,12 @@ const ProcessField<StormLine> storm_fields[] = {
     {{"", "event", Unit::text},
      in_any_run,
      [](const StormLine&, const AnyRun&) { return Cell(std::string("storm")); },
-     "`storm`."},
+     "Always `storm`."},
     {{"CAPTURES/min", "captures_per_minute", Unit::count, 12},
      in_any_run,
      [](const StormLine& l, const AnyRun&) { return Cell(l.storm.captures); },
-     "Captures, and instantiations, in the last minute, including failed ones, excluding the warm-up."},
+     "Numbers of captures and of instantiations in the last minute. Failed ones count; those during the warm-up do "
+     "not."},
     {{"INSTANTIATIONS/min", "instantiates_per_minute", Unit::count, 18},
      in_any_run,
      [](const StormLine& l, const AnyRun&) { return Cell(l.storm.instantiates); }},
@@ -245,16 +248,16 @@ constexpr LineField fields_of_lines[] = {
     {{"GRAPH", "graph", Unit::hex, 14},
      always<LineContext>,
      [](const CallLine& l, const LineContext&) { return if_any(l.call.graph.graph); },
-     "Handles that the call concerns, if any: the graph that a capture produced, that a node was added to, that was "
-     "instantiated, or that an update applies; and the executable graph."},
+     "Handles of the graph (GRAPH) and of the executable graph (EXEC) that the call concerns, if any. The graph is the "
+     "one that a capture produced, that a node was added to, that was instantiated, or that an update applies."},
     {{"EXEC", "exec", Unit::hex, 14},
      always<LineContext>,
      [](const CallLine& l, const LineContext&) { return if_any(l.call.graph.exec); }},
     {{"KERNELS", "kernels", Unit::count, 7},
      always<LineContext>,
      line_nodes<&Nodes::kernels>,
-     "Nodes of the executable graph, or else of the graph, after the call. COPIES includes sets, OTHERS host "
-     "functions."},
+     "Numbers of nodes after the call, in the executable graph or, if the call concerns none, in the graph. COPIES "
+     "includes memsets, and OTHERS includes host functions."},
     {{"COPIES", "copies", Unit::count, 6}, always<LineContext>, line_nodes<&Nodes::copies>},
     {{"OTHERS", "other_nodes", Unit::count, 6}, always<LineContext>, line_nodes<&Nodes::others>},
     {{"", "update_reason", Unit::text},

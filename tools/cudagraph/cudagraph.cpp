@@ -44,7 +44,7 @@ constexpr ToolSpec about{
     .name = "cudagraph",
     .summary = "Shows CUDA graphs: their nodes, launches and latency, and processes that rebuild them.",
     .examples = "  cudagraph 1                 # launched graphs, every second\n"
-                "  cudagraph --summary 5       # captures, instantiations and share of kernels, by process\n"
+                "  cudagraph --summary 5       # captures, instantiations, share of kernels from graphs, by process\n"
                 "  cudagraph --by pod 5        # which pod launches graphs\n"
                 "  cudagraph -e -p 1234        # the life of each graph, in order\n"
                 "  cudagraph -H launch         # duration of launches on the host; also instantiate\n"
@@ -82,7 +82,8 @@ CudaGraph::CudaGraph() : CallTool(about, settings_)
     line_fields_ = line_fields();
     add_call_options("graph, ", "pid,graph", "launch, instantiate or nodes");
     CommandLine& line = command_line();
-    line.flag("--summary", "one row per process: captures, instantiations, share of kernels", settings_.summary);
+    line.flag("--summary", "one row per process: captures, instantiations, share of kernels from graphs",
+              settings_.summary);
     line.number_or_none("--storms", "N", "processes that capture or instantiate graphs more than N times a minute (6)",
                         settings_.storms, {1, 1 << 20}, "6");
     line.text("--warm-up", "SEC", "with --storms: ignore the first seconds of each process (60; or 5m)",

@@ -107,8 +107,8 @@ constexpr auto fields = fields_of<F>(
         function_field<K, G, C>,
         F{of_calls({"LAUNCHES", "launches", Unit::count, 9}), always<C>,
           [](const K& k, const G& g, const C& c) { return cell_if(kernels(k, g, c)); },
-          "Kernel launches, not counting captured launches. By kernel, launches of graphs and host functions have rows "
-          "of their own: LAUNCHES counts them there, and in JSON those rows lack the key."}
+          "Kernel launches, not counting captured launches. If rows are grouped by kernel, graphs and host functions "
+          "have their own rows. There, LAUNCHES counts launches of the graph or host function; JSON omits the key."}
             .in_text([](const K&, const G& g, const C& c) { return Cell(launches(g, c)); }, Unit::count),
         F{of_calls({"LAUNCH/s", "launches_per_second", Unit::rate, 9}), always<C>,
           [](const K& k, const G& g, const C& c) {
@@ -134,9 +134,10 @@ constexpr auto fields = fields_of<F>(
                      Unit::count),
         {of_calls({"", "graph_launches_unknown", Unit::count}), followed_in_json,
          [](const K&, const G& g, const C&) { return g.graphs ? Cell(g.graphs_unknown) : Cell(); },
-         "Launches of graphs that were made before tracing began: their kernels are not counted."},
+         "Launches of graphs that were created before tracing began. The kernels of such launches are not counted."},
         {of_calls({"", "graph_launches", Unit::count}), by_kernel_in_json,
-         [](const K&, const G& g, const C&) { return if_any(g.graphs); }, "By kernel, launches of this row's graph."},
+         [](const K&, const G& g, const C&) { return if_any(g.graphs); },
+         "If rows are grouped by kernel: launches of the row's graph."},
         {of_calls({"HOSTFN", "host_functions", Unit::count, 8}), unless_by_kernel,
          [](const K&, const G& g, const C& c) {
              return c.settings.kernel ? if_any(g.host_functions) : Cell(g.host_functions);
@@ -151,7 +152,7 @@ constexpr auto fields = fields_of<F>(
          [](const K&, const G& g, const C&) {
              return g.shaped && g.blocks.total() ? dimensions(g.shape.grid) : Cell();
          },
-         "Blocks of the last launch: x,y,z."},
+         "Grid size of the last launch, in blocks: x,y,z."},
         {{"", "blocks_p50", Unit::count},
          by_shape<Shown::json>,
          blocks<50>,
@@ -162,7 +163,7 @@ constexpr auto fields = fields_of<F>(
          [](const K&, const G& g, const C&) {
              return g.shaped && g.threads.total() ? dimensions(g.shape.block) : Cell();
          },
-         "Threads per block of the last launch: x,y,z."},
+         "Block size of the last launch, in threads: x,y,z."},
         {{"", "threads_p50", Unit::count},
          by_shape<Shown::json>,
          threads<50>,
@@ -183,8 +184,9 @@ constexpr auto fields = fields_of<F>(
         F{{"KERNEL", "kernel", Unit::text, 6},
           by_kernel,
           [](const K& k, const G&, const C&) { return k.kernel.empty() ? Cell() : Cell(k.kernel); },
-          "Name of the kernel, in tables without the parts that do not distinguish it from others; its handle while "
-          "the name is unknown. `[graph` HANDLE`]` is the launch of a graph, `[host function` NAME`]` a host function."}
+          "Name of the kernel, or its handle while the name is unknown. Tables omit parts of the name that do not "
+          "distinguish it from others. `[graph` HANDLE`]` is the launch of a graph, `[host function` NAME`]` a host "
+          "function."}
             .in_text([](const K& k, const G&, const C& c) { return Cell(shown_name(k, c.settings.names.form)); }),
         {{"", "name_source", Unit::text},
          by_kernel_in_json,
@@ -217,13 +219,13 @@ constexpr LineField fields_of_lines[] = {
     {{"GRID", "grid", Unit::dim3, 11},
      always<LineContext>,
      [](const CallLine& l, const LineContext&) { return shaped(l.call) ? dimensions(l.call.shape.grid) : Cell(); },
-     "Blocks of the launch: x,y,z."},
+     "Grid size, in blocks: x,y,z."},
     {{"BLOCK", "block", Unit::dim3, 9},
      always<LineContext>,
      [](const CallLine& l, const LineContext&) {
          return shaped(l.call) && l.call.key.launch.threads != BUCKET_NONE ? dimensions(l.call.shape.block) : Cell();
      },
-     "Threads per block: x,y,z."},
+     "Block size, in threads: x,y,z."},
     {{"SMEM", "shared_memory_bytes", Unit::bytes, 6},
      always<LineContext>,
      [](const CallLine& l, const LineContext&) { return shaped(l.call) ? Cell(uint64_t{l.call.shape.smem}) : Cell(); },
@@ -244,7 +246,8 @@ constexpr LineField fields_of_lines[] = {
         {"KERNEL", "kernel", Unit::text, 6},
         always<LineContext>,
         [](const CallLine& l, const LineContext&) { return l.kernel.text.empty() ? Cell() : Cell(l.kernel.text); },
-        "As in tables; in text, `[captured]` follows the name of a launch under capture."}
+        "Name of the kernel, graph or host function, as in tables. In text, `[captured]` follows the name of a launch "
+        "under capture."}
         .in_text([](const CallLine& l, const LineContext&) { return Cell(name_of_line(l)); }),
     {{"", "name_source", Unit::text},
      json_only<LineContext>,

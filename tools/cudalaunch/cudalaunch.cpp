@@ -75,7 +75,8 @@ CudaLaunch::CudaLaunch() : CallTool(about, settings_)
     add_call_options("kernel, ", "kernel", "latency, grid, block (threads) or gap (between launches)");
     CommandLine& line = command_line();
     line.flag("-l,--latency", "measure the host side of the launch call, and count errors", settings_.latency);
-    line.text("--graphs", "HOW", "kernels that graph launches start: both, expand or count (both)", settings_.graphs);
+    line.text("--graphs", "HOW", "how to count kernels that graphs launch: both, expand or count (both)",
+              settings_.graphs);
     add_name_options(line, settings_.names);
     add_ceiling();
 }

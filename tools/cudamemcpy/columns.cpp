@@ -47,7 +47,8 @@ constexpr auto fields = fields_of<F>(
         F{{"FORM", "form", Unit::text, 6},
           where_set<C, &Settings::form>,
           [](const K& k, const G&, const C&) { return Cell(form_in_json(k.asynchronous)); },
-          "`sync` or `submit` (in JSON `async`), by the form of the call; with `-l` or `--by form`."}
+          "Form of the called function: `sync`, or `submit` for asynchronous ones (in JSON `async`); with `-l` or "
+          "`--by form`."}
             .in_text([](const K& k, const G&, const C&) { return Cell(form_in_text(k.asynchronous)); }),
         {{"FROM", "source", Unit::text, 8},
          where_set<C, &Settings::memory>,
@@ -57,9 +58,9 @@ constexpr auto fields = fields_of<F>(
          where_set<C, &Settings::memory>,
          [](const K& k, const G&, const C&) { return Cell(std::string(memory_name(k.destination))); }},
         {of_calls({"COPIES", "copies", Unit::count, 9}), unless_failed<C>, count_of<&G::copies>,
-         "Copies, sets and prefetches that were made. Copies under stream capture are counted separately, and so are "
-         "failed ones if results are known (`-l`, `-x`); without these options there is no return probe, and a failed "
-         "call counts as made. With `-x`, only ERRORS and ASKED are shown."},
+         "Copies, sets and prefetches that were made. Copies under stream capture are counted separately. So are "
+         "failed copies, with `-l` or `-x`; without these options there is no return probe, and a failed call counts "
+         "as made. With `-x`, only ERRORS and ASKED are shown."},
         {of_calls({"COPY/s", "copies_per_second", Unit::rate, 9}), unless_failed<C>, rate_of<&G::copies>,
          "Copies per second of the interval."},
         {of_calls({"", "calls", Unit::count}), made_in_json, count_of<&G::calls>,
@@ -80,15 +81,15 @@ constexpr auto fields = fields_of<F>(
         {{"AVERAGE", "average_bytes", Unit::bytes, 7},
          unless_failed<C>,
          [](const K&, const G& g, const C&) { return g.sized() ? Cell(g.bytes / g.sized()) : Cell(); },
-         "Bytes per copy."},
+         "Average size of a copy, without copies of unknown size."},
         {of_calls({"UNSIZED", "unsized", Unit::count, 7}), unless_failed_if<C, &C::unsized>, count_of<&G::unsized>,
          "Copies of unknown size. They are included in COPIES, but not in BYTES, AVERAGE or <64K%. The column appears "
          "only if there are any."},
         {{"SYNC%", "", Unit::percent, 6},
          [](const C& c) { return c.settings.form ? Shown::no : unless_failed<C, Shown::text>(c); },
          [](const K&, const G& g, const C&) { return share(g.synchronous, g.copies); },
-         "Share (in JSON, number) of synchronous copies, whose call waits for them, according to the called function. "
-         "Sets never wait. In text, not shown with FORM."},
+         "Share (in JSON, number) of copies whose call waits until they are complete, according to the called "
+         "function. Sets never wait. In text, not shown with FORM."},
         {of_calls({"", "synchronous", Unit::count}), made_in_json, count_of<&G::synchronous>},
         {{"<64K%", "", Unit::percent, 6},
          unless_failed<C, Shown::text>,
@@ -116,7 +117,7 @@ constexpr LineField fields_of_lines[] = {
     {{"KIND", "kind", Unit::text, 8},
      always<LineContext>,
      [](const CallLine& l, const LineContext&) { return Cell(std::string(direction_name(l.call.key.copy.direction))); },
-     "As in tables."},
+     "Kind of copy, see `DESCRIPTION`."},
     {{"FORM", "form", Unit::text, 5},
      always<LineContext>,
      [](const CallLine& l, const LineContext&) { return Cell(form_in_json(l.call.key.flags & CALL_ASYNCHRONOUS)); },

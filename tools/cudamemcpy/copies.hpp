@@ -20,7 +20,7 @@ struct CopySettings : CallSettings {
     bool form = false; // group by form of the call: synchronous or asynchronous
 };
 
-// Keys of a group. Keys that are not grouped by keep their defaults.
+// Keys of a group. A key keeps its default if rows are not grouped by it.
 struct CopyKey : CallKey {
     uint8_t direction = DIRECTION_UNKNOWN;
     uint8_t source = MEMORY_UNKNOWN;

@@ -24,7 +24,7 @@ struct AllocationSettings : CallSettings {
     bool operation = false; // allocation, free or trim
 };
 
-// Values by which rows are grouped. Values that are not grouped by keep their defaults.
+// Values by which rows are grouped. A value keeps its default if rows are not grouped by it.
 struct AllocationKey : CallKey {
     uint8_t holding = HOLDING_NONE;
     uint8_t operation = KIND_NONE;
@@ -36,7 +36,7 @@ struct AllocationKey : CallKey {
 struct AllocationGroup {
     WhoSeen who;
     std::array<Amount, HOLDINGS> held;
-    uint64_t allocs = 0; // kinds that is_memory() excludes count only if rows are grouped by kind
+    uint64_t allocs = 0; // successful allocations; kinds that is_memory() excludes count only with --by kind
     uint64_t frees = 0;
     uint64_t allocated_bytes = 0;
     uint64_t freed_bytes = 0;

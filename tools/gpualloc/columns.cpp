@@ -86,9 +86,9 @@ constexpr F fields[] = {
     {{"DEVICE", "device", Unit::count, 6},
      device_field<K, G, C>.shown,
      device_field<K, G, C>.value,
-     "Device that the memory is on, as its process numbers devices (CUDA_VISIBLE_DEVICES applies); with `--by device`. "
-     "It comes from the call's location argument, else from the thread's context: unknown until the thread makes a "
-     "context current, or changes its device, while traced."},
+     "Device that has the memory, as a CUDA device number of the process (CUDA_VISIBLE_DEVICES applies); with `--by "
+     "device`. It is taken from the call's location argument or, if there is none, from the thread's context. That "
+     "context is unknown until the traced thread makes a context current, or changes its device."},
     function_field<K, G, C>,
     {{"CALL", "operation", Unit::text, 5},
      where_set<C, &Settings::operation>,
@@ -106,12 +106,12 @@ constexpr F fields[] = {
      [](const K&, const G& g, const C& c) { return held_cell(live(g, c).bytes_held(), g, c); },
      "Bytes of device memory (device, array, pool, vmm) held at the end of the interval; if rows are grouped by kind, "
      "bytes of that kind. This and the following fields down to CHURN/s are not shown with `-x`. `>=` here and in "
-     "COUNT marks a row with a process that is older than the trace: it may hold memory that it allocated before."},
+     "COUNT marks a row with a process that started before tracing and may hold memory that it allocated earlier."},
     {level({"COUNT", "live_allocations", Unit::count, 7}), unless_failed<C>,
      [](const K&, const G& g, const C& c) {
          return held_cell((c.settings.holding ? g.all() : g.memory()).count_held(), g, c);
      },
-     "Allocations held, of all memory including host memory; if rows are grouped by kind, of that kind."},
+     "Number of allocations held, including host memory; if rows are grouped by kind, of that kind only."},
     {{"", "live_is_lower_bound", Unit::count},
      held_in_json,
      [](const K&, const G& g, const C& c) { return Cell(uint64_t{is_lower_bound(g, c)}); },
@@ -119,19 +119,19 @@ constexpr F fields[] = {
     F{{"~", "approximate", Unit::count, 1},
       unless_failed_if<C, &C::approximate>,
       [](const K&, const G& g, const C&) { return Cell(uint64_t{is_approximate(g)}); },
-      "Marks rows whose figures may be too low or too high (1 in JSON, else 0), because the table was full for some "
-      "allocations, or because a context with unknown contents ended. The column appears only if there are any."}
+      "Marks rows whose values may be too low or too high (1 in JSON, else 0): the kernel's table was full for some "
+      "allocations, or a context with unknown contents ended. The column appears only if there are such rows."}
         .in_text([](const K&, const G& g, const C&) { return Cell(std::string(is_approximate(g) ? "~" : " ")); }),
     {{"PEAK", "peak_bytes", Unit::bytes, 7},
      of_processes,
      [](const K&, const G& g, const C&) { return cell_if(g.peak_bytes); },
-     "The largest LIVE since tracing began, at any moment. Only for rows in which just one process has device memory, "
-     "because peaks of several do not add up; not for rows that are parts of a process (kind, size, stack, device, "
-     "api, thread)."},
+     "The largest LIVE at any moment since tracing began. Known only for rows in which just one process has device "
+     "memory, because the peaks of several processes do not add up. Not shown for rows that are parts of a process "
+     "(kind, size, stack, device, api, thread)."},
     {{"DEVICE", "device_bytes", Unit::bytes, 7},
      by_kind<Shown::both>,
      bytes_of<HOLDING_DEVICE>,
-     "Bytes held, by kind. These and the following fields down to pools are not shown with `--by kind`.",
+     "Bytes held, by kind of memory. These and the following fields down to `pools` are not shown with `--by kind`.",
      extra},
     {{"POOL", "pool_bytes", Unit::bytes, 7}, by_kind<Shown::both>, bytes_of<HOLDING_POOL>, "", extra},
     {{"VMM", "vmm_bytes", Unit::bytes, 7}, by_kind<Shown::both>, bytes_of<HOLDING_VMM>, "", extra},
@@ -151,14 +151,14 @@ constexpr F fields[] = {
     {{"", "reserved_bytes", Unit::bytes},
      by_kind<Shown::json>,
      bytes_of<HOLDING_RESERVED>,
-     "Bytes of kinds that are not part of any total."},
+     "Bytes held of kinds that no total includes."},
     {{"", "mapped_bytes", Unit::bytes}, by_kind<Shown::json>, bytes_of<HOLDING_MAPPED>},
     {{"", "external_bytes", Unit::bytes}, by_kind<Shown::json>, bytes_of<HOLDING_EXTERNAL>},
     {{"", "graph_bytes", Unit::bytes}, by_kind<Shown::json>, bytes_of<HOLDING_GRAPH>},
     {{"", "imported", Unit::count},
      by_kind<Shown::json>,
      objects_of<HOLDING_IMPORTED>,
-     "Number of imports, and of pools, held."},
+     "Number of imports held, and number of pools held."},
     {{"", "pools", Unit::count}, by_kind<Shown::json>, objects_of<HOLDING_POOL_OBJECT>},
     vendors_field<K, G, C>,
     {{"", "allocs", Unit::count},
@@ -197,7 +197,7 @@ constexpr F fields[] = {
     {{"ASKED", "failed_bytes", Unit::bytes, 7},
      if_out_of_memory,
      [](const K&, const G& g, const C&) { return g.last_failed ? Cell(g.failed_bytes) : Cell(); },
-     "Bytes requested by the last failed allocation."},
+     "Bytes requested by the last allocation that ran out of memory; with `-x`, by the last one that failed."},
     {{"", "released", Unit::count},
      held_in_json,
      count_of<&G::released>,
@@ -211,7 +211,7 @@ constexpr F fields[] = {
     {{"", "untracked", Unit::count},
      held_in_json,
      count_of<&G::untracked>,
-     "Allocations that did not fit in the table."},
+     "Allocations that did not fit in the kernel's table (`--live-entries`)."},
     {{"", "unsized", Unit::count},
      held_in_json,
      count_of<&G::unsized>,
@@ -231,7 +231,8 @@ constexpr F fields[] = {
     F{{"BEFORE+CTX", "before_attach_and_context_bytes", Unit::bytes, 10},
       of_processes,
       rest_of_nvml,
-      "NVML minus LIVE; negative if memory was freed between the two readings."}
+      "NVML minus LIVE: memory allocated before tracing, and memory of contexts and modules. Negative if memory was "
+      "freed between the two readings."}
         .in_text(or_not_available<rest_of_nvml>, Unit::bytes),
     result_field<K, G, C>,
     result_code_field<K, G, C>,

@@ -28,7 +28,7 @@ constexpr ToolSpec about{
                 "  gpualloc -x -c pod:NS/NAME  # calls of a pod that fail, with the error and the size\n"
                 "  gpualloc -e -p 1234         # one line per allocation and free\n"
                 "  gpualloc -H size            # how large allocations are; also latency, lifetime\n"
-                "  gpualloc --by stack -d 10   # call stacks that hold most\n"
+                "  gpualloc --by stack -d 10   # call stacks that hold most memory\n"
                 "  gpualloc --json 1           # one JSON object per row and second\n",
     .open = BpfObject::open<gpualloc_bpf>,
 };
