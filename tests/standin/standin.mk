@@ -46,8 +46,8 @@ standin_objects = $(patsubst $(S)/$(1)/%.cpp,$(SB)/obj/$(2)/%.o,$(wildcard $(S)/
 STANDIN_SHARED := -Wl,--build-id -Wl,-z,defs -Wl,-Bsymbolic -Wl,-s -Wl,-rpath,'$$ORIGIN'
 STANDIN_TLS    := -fPIC -ftls-model=initial-exec
 
-# No tail calls: as in NVIDIA's libraries (driver 535 to 595, runtime 11.8, 12.4), an exported function has a frame
-# while an inner function waits.
+# No tail calls: in NVIDIA's libraries (driver 535 to 595, runtime 11.8, 12.4), the frame of an exported function is on
+# the stack while an inner function waits.
 STANDIN_CXXFLAGS += -fno-optimize-sibling-calls
 
 # libcuda: generated thunks, and the implementations of driver/.
@@ -61,13 +61,14 @@ $(SB)/libcuda.so.999.0: $(SB)/obj/thunks.S $(call standin_objects,driver,driver)
 $(SB)/libcuda.so.1: $(SB)/libcuda.so.999.0
 $(SB)/libcuda.so: $(SB)/libcuda.so.1
 
-# libcuda with all code at other addresses, as in another version of the driver: tests overwrite libcuda with this file.
+# libcuda with all functions at other addresses, like another version of the driver. Tests overwrite libcuda with this
+# file.
 $(SB)/moved/libcuda.so.1: $(SB)/obj/thunks.S $(call standin_objects,driver,driver) $(S)/driver/exports.map
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -shared -o $@ $(filter %.o,$^) $(filter %.S,$^) -Wl,-soname,libcuda.so.1 \
 	    -Wl,--version-script=$(S)/driver/exports.map $(STANDIN_SHARED)
 
-# libcudart: every function begins with push, or on arm64 with stp, as the real ones do.
+# libcudart: every function begins with push, or with stp on arm64, like the real functions.
 STANDIN_RUNTIME := $(STANDIN_TLS) -fno-omit-frame-pointer -fcf-protection=none -fno-shrink-wrap \
                    -fno-schedule-insns2 -fno-ipa-icf -fno-semantic-interposition
 $(call standin_group,runtime,runtime12,$(STANDIN_RUNTIME) -DCUDART=12)
@@ -165,8 +166,8 @@ $(call standin_group,gaps,gaps,-fPIE)
 $(SB)/gaps: $(call standin_objects,gaps,gaps) $(SB)/libcuda.so.1
 	$(STANDIN_LINK) -pie
 
-# NCCL: a normal library, one that hides the layout of communicators, and an old version; and the ranks of a job.
-# Functions begin with endbr64 and push, or paciasp and stp, as in Debian's build.
+# NCCL: a normal library, a library that hides the layout of communicators, and an old version. Also the program that
+# runs the ranks of a job. Functions begin with endbr64 and push, or paciasp and stp, as in Debian's build.
 STANDIN_NCCL := -fPIC -fvisibility=hidden -fno-omit-frame-pointer -fno-shrink-wrap -fno-ipa-icf \
                 $(if $(filter aarch64,$(MACHINE)),-mbranch-protection=standard,-fcf-protection)
 $(call standin_group,nccl,nccl,$(STANDIN_NCCL) -DVERSION=22203)
@@ -184,8 +185,8 @@ $(SB)/ranks: $(call standin_objects,ranks,ranks) $(addprefix $(SB)/obj/workload/
 	$(Q)$(CXX) -o $@ $(filter %.o,$^) -pie -Wl,--no-as-needed $(filter $(SB)/lib%,$^) -pthread \
 	    -Wl,-rpath,'$$ORIGIN' -Wl,--build-id
 
-# Known stacks: many frames, and frames in five libraries, with frame pointers (every second library with signed return
-# addresses) and without.
+# Programs with known stacks: many frames, or frames of five libraries. The libraries are built with frame pointers
+# (every second one with signed return addresses), and without.
 STANDIN_STACKS_framed := -O2 -fno-omit-frame-pointer
 $(foreach k,O1 O2 Os,$(eval STANDIN_STACKS_$(k) := -$(k) -fomit-frame-pointer))
 $(foreach n,deep high,$(eval $(call standin_compile,$(SB)/obj/stacks/$(n).o,$(S)/stacks/$(n).cpp,-fPIE -O1 -fno-omit-frame-pointer)))
@@ -231,9 +232,9 @@ $(SB)/hip/calls: $(SB)/obj/hip/main.o
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -o $@ $^ -pie -ldl
 
-# Drivers that forward to another driver, by a call, by a jump, or through three libraries, one of which has no probes;
-# and drivers that forward to HIP.
-# $(call standin_forward,LIBRARY,call or tail,TARGET LIBRARY,TARGET'S RELATIVE PATH,FUNCTIONS,FLAGS,|FUNCTION IN C++)
+# Drivers that forward to another driver: by a call, by a jump, or through a chain of three libraries, one of which
+# tracers do not probe. Also drivers that forward to HIP. $(call standin_forward,LIBRARY,call or tail,TARGET
+# LIBRARY,TARGET'S RELATIVE PATH,FUNCTIONS,FLAGS,|FUNCTION IN C++)
 define standin_forward
 $(SB)/obj/forward/$(1).S: $(S)/forward/thunks.py $(5)
 	@mkdir -p $$(@D)

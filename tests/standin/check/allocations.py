@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allocating functions, and memory released with contexts, as reported in the truth file. scripts.Truth checks every
-truth file against the driver's own tallies."""
+truth file against the driver's own totals."""
 import time
 
 from harness import check, equal

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activity records: one row per function that the workloads of tests/gpu call. Other functions have no records.
+// Activity records. The tables have one row per function that the workloads of tests/gpu call; other functions have no
+// records.
 #include "records.hpp"
 
 #include <dlfcn.h>
@@ -18,7 +19,8 @@ enum MemoryKind { pinned = 2, device = 3, managed = 5 };
 struct Row {
     Kind kind;
     int category;    // Direction or MemoryKind
-    int bytes;       // index of the argument with the number of elements; for releases, with the address
+    int bytes;       // index of the stream argument; -1: none with the number of elements, or with the address if the
+                     // function frees memory
     int unit = 1;    // bytes per element
     int stream = -1; // index of the argument
     int operation = 0;
@@ -44,7 +46,7 @@ const std::unordered_map<std::string, Row> rows = {
     {"cuMemFreeHost", {Kind::memory, 0, 0, 1, -1, cupti::release}},
 };
 
-// Held memory by address: a call that frees passes only the address.
+// Sizes of held memory, by address, because calls that free memory only pass the address.
 class Held {
 public:
     void add(const cupti::Memory& memory)
@@ -70,7 +72,7 @@ private:
 
 Held& held()
 {
-    static Held& all = *new Held; // never destroyed: programs free in their own destructors
+    static Held& all = *new Held; // never destroyed: programs may free memory in their own destructors
     return all;
 }
 

@@ -17,7 +17,7 @@ union AnyRecord {
     cupti::Memory memory;
 };
 
-// Passes any number of records of a successful call to `each`.
+// Passes the records of a successful call, if any, to `each`.
 void records_of(const TracedCall&, const char* name, const std::function<void(const AnyRecord&)>& each);
 
 // Name of the kernel that a call launches; null if it launches none.

@@ -11,7 +11,7 @@
 
 namespace {
 
-struct Forward { // laid out by thunks.py
+struct Forward { // thunks.py writes the array
     const char* target;
     void* thunk;
 };

@@ -9,7 +9,7 @@ calls its target. `tail`: it jumps to its target, with the stack and return addr
 """
 import sys
 
-# A call copies eight words of the caller's stack, more than any function takes (cuIpcOpenMemHandle_v2: eight).
+# `call` copies eight words of the caller's stack, the most that any function takes (cuIpcOpenMemHandle_v2).
 X86_64 = {"tail": "    jmp *.Lslot_{name}(%rip)\n",
           "call": """    push %rbp
     mov %rsp, %rbp

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that launch, are blocked by one cause for a while, and launch again; prints measured times for comparison:
+// Threads that launch, are blocked for a known reason for a while, and launch again. Prints the measured times, for
+// comparison with a tracer's report:
 //     gaps REASON MS [THREADS [FILE]]
 // Creates the file "up" when ready, waits for the file "go", prints one line of JSON per thread, and exits. With FILE,
-// it first waits for the file "end".
+// it waits for the file "end" before it exits.
 #include <arpa/inet.h>
 #include <array>
 #include <atomic>
@@ -85,7 +86,8 @@ public:
     const Times& took() const { return took_; }
 
 private:
-    // Repeats the reading until the thread has not waited for a CPU in between, so that the values are consistent.
+    // Reads the clocks again if the thread waited for a CPU between two readings, so that the values belong to the same
+    // moment.
     static Times now()
     {
         for (int64_t queued = queued_ns();;) {
@@ -149,7 +151,7 @@ void hold_socket(Watch& watch, milliseconds time)
     read_late_write(watch, ends[0], ends[1], time);
 }
 
-// A device file that belongs to no GPU driver.
+// Blocks in a read from a device file that belongs to no GPU driver.
 void hold_terminal(Watch& watch, milliseconds time)
 {
     const int master = checked(posix_openpt(O_RDWR | O_NOCTTY), "posix_openpt");
@@ -161,8 +163,8 @@ void hold_terminal(Watch& watch, milliseconds time)
 
 void hold_child(Watch& watch, milliseconds time)
 {
-    // Shares memory (CLONE_VM): if fork() copied it for many children at once, that would also delay the parent's
-    // threads.
+    // The child shares the memory (CLONE_VM): fork() would copy the page tables, and for many children at once this
+    // would delay the parent's threads, too.
     alignas(16) std::array<char, 16384> stack;
     const auto sleep = [](void* argument) {
         const milliseconds time = *static_cast<milliseconds*>(argument);
@@ -298,7 +300,7 @@ void hold_alarm(Watch& watch, milliseconds time)
     timer_delete(timer);
 }
 
-// A wait that ends by a timerfd's interrupt, not by its own timeout.
+// A wait that ends because a timerfd expires, not by its own timeout.
 void hold_timer_file(Watch& watch, milliseconds time)
 {
     pollfd timer{
@@ -330,7 +332,7 @@ void hold_loopback(Watch& watch, milliseconds time)
     read_late_write(watch, reader, writer, time);
 }
 
-// A slow read, which the file system of the test delays.
+// A slow read from a file whose file system, which the test provides, answers late.
 void hold_file(Watch& watch, int file)
 {
     char byte = 0;
@@ -339,7 +341,7 @@ void hold_file(Watch& watch, int file)
     watch.stop();
 }
 
-// A page fault on a mapping of the slow file.
+// A page fault on a mapping of such a file.
 void hold_mapped(Watch& watch, int file)
 {
     void* page = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file, 0);
@@ -422,6 +424,6 @@ int main(int argc, char** argv)
             "\n",
             one.tid, held.wall, held.cpu, held.queued, called.queued, called.wall, end - one.begin - called.wall);
     }
-    while (argc > 4 && !std::filesystem::exists("end")) // keeps its mappings for tests to read
+    while (argc > 4 && !std::filesystem::exists("end")) // stays alive so that tests can read its mappings
         std::this_thread::sleep_for(1ms);
 }

@@ -63,7 +63,8 @@ uint64_t mapped_at(uint64_t address)
     return mappings[address];
 }
 
-// Result of hipModuleGetFunction(): the offset of the kernel pointer differs between ROCm versions.
+// Returns a new object as the result of hipModuleGetFunction(). The offset of the kernel pointer in it differs between
+// ROCm versions.
 uint64_t function_named(const char* name, uint64_t kernel_offset)
 {
     const auto* const kernel = new Kernel{{}, is_nameless ? "other_kernel" : name};
@@ -108,7 +109,8 @@ extern const uint64_t standin_hip_kernel;
     return 0;
 }
 
-// Sets the result of this thread's next call; and the number of its following queries that report a busy device.
+// Sets the result of this thread's next call; standin_hip_busy() sets how many of its next queries report a busy
+// device.
 void standin_hip_result(int result)
 {
     next_result = result;
@@ -125,7 +127,7 @@ void standin_hip_handle(int handle)
     reused_handle = handle;
 }
 
-// Sets whether kernel objects of later lookups contain a wrong name.
+// Sets whether the kernel objects returned by later lookups contain a wrong name.
 void standin_hip_nameless(int nameless)
 {
     is_nameless = nameless;

@@ -22,7 +22,7 @@ namespace {
 
 using Words = std::vector<uint64_t>;
 
-std::map<std::string, uint64_t> variables; // a map: addresses stay valid
+std::map<std::string, uint64_t> variables; // a map, so that the addresses of its values stay valid
 std::deque<Words> structures;
 std::deque<std::string> texts;
 
@@ -70,8 +70,8 @@ uint64_t value(std::string_view text)
 using Function = int (*)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
                          uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
-// One call site per API, as in real programs: calls of two drivers from one site would look like a driver that jumps to
-// the other.
+// One call site per API, as in real programs. To a tracer, calls of two drivers from the same site would look like one
+// driver that jumps to the other.
 template<int site>
 [[gnu::noinline]] int invoke(Function function, const Words& w)
 {

@@ -30,9 +30,9 @@ IMPLEMENTATION = """
     .size {label}, .-{label}
 """
 
-# hipKernelNameRef, which tracers read but do not trace: returns a kernel's name from the object that
-# hipModuleGetFunction() returned (hip.cpp). The offset of the name differs, as in ROCm; version 5 does not check for
-# null, as in ROCm 5.2.
+# hipKernelNameRef returns a kernel's name from the object that hipModuleGetFunction() returned (hip.cpp). Tracers do
+# not trace it, but read its code to find the offset of the name. As in ROCm, this offset differs between versions, and
+# version 5 does not check for null.
 NAME_OF = """
     .p2align 4
     {visibility} {label}
@@ -89,7 +89,7 @@ THUNK = """
     .size {name}, .-{name}
 """
 
-# Compiler output for a function with three arguments, the third of 32 bits.
+# The thunk as compiled for a function with three arguments, the third of which has 32 bits.
 NARROW = (THUNK.replace("mov %rdx, 0x10(%rsp)", "mov %edx, 0x10(%rsp)").replace("mov 0x10(%rsp), %rdx", "mov 0x10(%rsp), %edx")
           .replace("    mov %rcx, 0x8(%rsp)\n", "").replace("    mov 0x8(%rsp), %rcx\n", ""))
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Interrupts of known duration for one thread: softirqs, when it receives a packet from itself, and hardirqs, when a
- * timer of its CPU time fires (main.cpp). */
+/* Interrupts of known duration in one thread (main.cpp): softirqs when the thread receives a packet from itself, and
+ * hardirqs when a timer of the thread's CPU time fires. */
 #include "shared/kernel.h"
 
 #include <bpf/bpf_core_read.h>
@@ -10,7 +10,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define PASS 2 /* XDP_PASS */
 
-const volatile __u32 thread = 0; /* its id; interrupts of other threads are not counted */
+const volatile __u32 thread = 0; /* id of the thread; interrupts of other threads are not counted */
 const volatile __u64 each_ns = 0;
 __u64 soft_ns, hard_ns, soft_count, hard_count;
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# A program that is interrupted for a known time. Included by the top Makefile, since it needs BPF programs.
+# A program that is interrupted for a known time. Not part of standin.mk, because it needs BPF programs; the top
+# Makefile includes this file.
 
 standin: $(SB)/interrupted
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A thread that launches, and is interrupted for a known time:
 //     interrupted PACKETS EACH_US
-// In a network namespace of its own, it sends PACKETS packets to itself. Each receipt, and each 10 ms of its CPU time,
-// interrupts it for EACH_US. Creates the file "up" when ready, launches until the file "go" exists, then measures, and
-// prints a line of JSON.
+// In a network namespace of its own, it sends PACKETS packets to itself. It is interrupted for EACH_US microseconds by
+// each packet that it receives, and after each 10 ms of CPU time. It creates the file "up" when ready, launches until
+// the file "go" exists, then sends the packets, and prints a line of JSON with measured times.
 #include "busy.skel.h"
 
 #include <arpa/inet.h>

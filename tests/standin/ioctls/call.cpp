@@ -89,7 +89,7 @@ private:
     int fd;
     Memory main, parameters, wrapper;
     bool wrapped;
-    CallRecord record; // all fields known before the call
+    CallRecord record; // the record of the call, with all fields that are known before the call
 };
 
 size_t parameters_size(const Step& step, const Command& command)
@@ -176,7 +176,7 @@ void Prepared::expect(uint64_t calls) const
         script.status = static_cast<uint32_t>(step.number("status", 0));
         script.status_at = main.address() + static_cast<uint64_t>(command.status);
     }
-    if (wrapped || _IOC_TYPE(command.request) == 0) // other requests contain the size
+    if (wrapped || _IOC_TYPE(command.request) == 0) // other request numbers contain the size
         script.touch_at = main.address(), script.touch_size = command.size;
     if (step.has("xid"))
         put(script, error_of(step, static_cast<uint32_t>(step.number("xid", 0))));
@@ -258,7 +258,7 @@ void killed(const Step& step)
     if (child == 0) {
         prepared.expect(1);
         prepared.once();
-        pause(); // without a driver the call returns at once
+        pause(); // without a driver, the call has returned at once: wait for the kill
         _exit(0);
     }
     pause_us(ms * 1000);

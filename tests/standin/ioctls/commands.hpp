@@ -12,16 +12,16 @@ constexpr int none = -1;
 
 struct Command {
     const char* name;
-    const char* device; // the device file it is called on
+    const char* device; // the device file that accepts the command
     uint32_t request;   // includes the size below
-    unsigned size;      // of its structure
+    unsigned size;      // size of the command's structure in bytes
     // Offsets of fields in the structure.
     int status = none;  // NV_STATUS
-    int subject = none; // command of a control, class of an allocation, function of a heap call
+    int subject = none; // command of RM_CONTROL, class of RM_ALLOC, function of RM_VID_HEAP_CONTROL
     int bytes = none;   // a size (u64)
     bool limit = false; // the field at `bytes` holds the size - 1
     int parameters = none, parameters_size = none; // pointer to parameters, and their size
-    bool addresses = false;                        // the size is the size of an address range, not of memory
+    bool addresses = false;                        // `bytes` is the size of an address range, not of memory
 };
 
 const Command* find_command(const std::string& name);
@@ -31,7 +31,8 @@ uint32_t resized(uint32_t request, unsigned size); // replaces the size in the r
 // Returns the command with a structure of another size, as in other versions of the driver.
 Command resized(Command, unsigned size);
 
-// Offsets of the size: in a heap call's structure, and in the parameters of memory classes.
+// Offset of the size field: in the structure of RM_VID_HEAP_CONTROL with this function; in the parameters of this class
+// of memory.
 int heap_bytes(uint32_t function);
 int memory_bytes(uint32_t class_number);
 

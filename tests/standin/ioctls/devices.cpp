@@ -23,7 +23,7 @@ namespace {
 std::mutex lock;
 std::map<std::string, std::vector<int>> files;
 
-// Major number of a driver that receives it when it is loaded.
+// Major number of a driver to which the kernel assigns it when the driver is loaded.
 unsigned dynamic_major(const std::string& driver)
 {
     std::ifstream in("/proc/devices");
@@ -58,7 +58,7 @@ dev_t number_of(const std::string& name)
     workload::fail("no device named " + name);
 }
 
-// Opens a device by a temporary node, which is removed at once.
+// Opens a device through a temporary device node, which is removed at once.
 int open_node(const std::string& name, int flags)
 {
     static int number;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for a call's structure. It ends at a page boundary, before an unmapped page, so that reading too much fails.
+// Memory for a call's structure. The structure ends at a page boundary, and the next page is inaccessible, so that
+// reading beyond the structure fails.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +13,9 @@ class Memory {
 public:
     enum Kind {
         Plain,
-        Cold,     // present, but not in the page table during the call: the driver can read it, a tracer may not
-        Unmapped, // unreadable for the driver, too
+        Cold,     // mapped, but not in the page table during the call: the driver can read it, but a tracer possibly
+                  // cannot
+        Unmapped, // not even the driver can read it
         Null,
         Kernel, // a kernel address
     };

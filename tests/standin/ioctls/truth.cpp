@@ -21,7 +21,7 @@ struct Tally {
 };
 
 std::mutex lock;
-std::map<std::string, Tally> lines; // key: all fields but the sums
+std::map<std::string, Tally> lines; // key: the line's fields without the totals
 std::string path;
 
 template<class T>

@@ -22,7 +22,7 @@
 
 namespace {
 
-// Newer than the headers of the oldest supported distribution: BPF_TRACE_UPROBE_MULTI, and
+// Missing in the headers of the oldest supported distribution: BPF_TRACE_UPROBE_MULTI, and the offset of
 // link_create.uprobe_multi.pid.
 constexpr uint32_t uprobe_multi = 48;
 constexpr size_t pid_offset = 56;
@@ -32,7 +32,7 @@ struct Answer {
     std::string text;
 };
 
-// The caller truncates names at 15 bytes, so patterns are truncated, too.
+// BPF names are truncated to 15 bytes, so the patterns are truncated, too.
 Answer answer_to(std::string_view kind, std::string_view name, unsigned type)
 {
     const char* rules = getenv("REFUSE");

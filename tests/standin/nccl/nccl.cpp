@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stand-in for NCCL. It transfers no data: calls return at once, like the real ones, which only enqueue. Its functions
-// call each other as the real functions do. Only the layout of communicators matters to tracers.
+// call each other as the real functions do, and its communicators have the real layout, which tracers depend on.
 #include "nccl.hpp"
 
 #include <unistd.h>
@@ -48,7 +48,7 @@ ncclResult_t enqueue(ncclComm_t comm)
 }
 
 #ifdef HIDDEN_FIELDS
-// Hides the layout: tracers cannot derive the offsets from the code of the functions.
+// Reads the fields by offsets from memory, so that tracers cannot derive the offsets from the functions' code.
 volatile size_t offsets[] = {offsetof(Comm, rank) / 4, offsetof(Comm, ranks) / 4, offsetof(Comm, device) / 4};
 #define FIELD(comm, name, number) reinterpret_cast<const int*>(comm)[offsets[number]]
 #else
@@ -209,7 +209,7 @@ ncclResult_t ncclAlltoAll(const void*, void*, size_t, int, ncclComm_t comm, CUst
     return enqueue(comm);
 }
 
-// In RCCL only.
+// Exists in RCCL only.
 ncclResult_t ncclAllToAll(const void* from, void* to, size_t count, int type, ncclComm_t comm, CUstream_st* stream)
 {
     ncclGroupStart();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of NCCL's API that the stand-in implements, and its communicator, with the fields and order of 2.22.
+// The part of NCCL's API that the stand-in implements, and the communicator structure, whose fields are in the order of
+// NCCL 2.22.
 #pragma once
 
 #include <array>
@@ -20,8 +21,8 @@ constexpr uint64_t magic = 0x0280028002800280;
 
 struct Comm {
     uint64_t start_magic;
-    std::array<char, 0x34238> channels; // and all other preceding fields
-    uint64_t id;                        // the first 8 bytes of the id
+    std::array<char, 0x34238> channels; // stands for all fields before `id`
+    uint64_t id;                        // first 8 bytes of the communicator's id
     uint64_t hash;
     int rank, ranks, device, nvml_device;
     uint64_t compute_capability[2];

@@ -10,7 +10,7 @@
 
 namespace {
 
-// Queries that "fail" lines may name.
+// Names of queries that are valid in "fail" lines.
 const std::set<std::string> queries = {"device",      "compute", "graphics",  "mps",   "name", "pci",
                                        "utilization", "memory",  "memory_v2", "power", "mig",  "samples",
                                        "minor",       "gpm",     "uuid",      "migs"};
@@ -72,7 +72,7 @@ bool read_numbers(std::istringstream& words, Numbers&... numbers)
     return static_cast<bool>((words >> ... >> numbers));
 }
 
-// Reads a line about a device; nullopt if the word is not about devices.
+// Parses the rest of a line that describes a device. Returns nullopt if `word` does not begin such a line.
 std::optional<bool> read_figure(const std::string& word, std::istringstream& words, Device& device)
 {
     if (word == "process")

@@ -51,16 +51,17 @@ struct Pci {
 
 // A MIG device: a compute instance in a GPU instance.
 struct Mig {
-    uint32_t gpu_instance, compute_instance, slices; // 0: not given
+    uint32_t gpu_instance, compute_instance, slices; // 0: the size is not given
     std::string uuid;
 };
 
 // Queries for values that were not given return "not supported".
 struct Device {
-    std::map<std::string, int> fails; // by query, or "device"
+    std::map<std::string, int> fails; // result codes of failing queries, by query name or "device"
     std::vector<Process> processes;
     std::vector<Sample> samples;
-    std::map<uint32_t, std::map<uint32_t, double>> gpm; // by GPU instance (none: whole device) and metric number
+    std::map<uint32_t, std::map<uint32_t, double>> gpm; // GPM values by GPU instance (`none`: whole device) and metric
+                                                        // number
     std::vector<Mig> migs;
     std::optional<std::string> name, uuid;
     std::optional<Pci> pci;
@@ -80,7 +81,7 @@ struct Answers {
     std::map<unsigned, Device> devices;
     bool good = true;
 
-    bool wrong_stride() const // from 535.43.02 to 535.86.05
+    bool wrong_stride() const // drivers from 535.43.02 to 535.86.05 have larger list elements
     {
         return driver[0] == 535 && driver[1] >= 43 && driver[1] <= 86;
     }
@@ -92,10 +93,10 @@ Answers read_answers();
 extern int opened;
 extern char handles[max_devices], mig_handles[max_devices][max_instances];
 
-// The MIG device of a handle; nullptr if the handle is invalid, or a whole device's.
+// The MIG device of a handle; nullptr if the handle is invalid or belongs to a whole device.
 const Mig* mig_of(const Answers& answers, const void* handle);
 
-// Answers a query about a device, unless it should fail: answer(answers, device).
+// Answers a query about a device by calling answer(answers, device), unless the file makes this query fail.
 template<class Answer>
 int of_device(void* handle, const char* query, Answer&& answer)
 {

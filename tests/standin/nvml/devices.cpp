@@ -100,7 +100,7 @@ EXPORT int nvmlDeviceGetPciInfo_v3(void* handle, PciInfo* info)
 
 EXPORT int nvmlDeviceGetUtilizationRates(void* handle, unsigned* rates)
 {
-    rates[1] = 1; // of memory
+    rates[1] = 1; // utilization of memory
     return number(handle, "utilization", &Device::utilization, rates);
 }
 

@@ -24,7 +24,7 @@ struct GpmSample {
 struct MetricsGet {
     uint32_t version, count;
     const GpmSample *first, *second;
-    Metric metrics[1]; // actually `count` of them
+    Metric metrics[1]; // an array of `count` elements
 };
 
 } // namespace

@@ -44,7 +44,7 @@ int list(const Answers& answers, const Device& device, const char* name, int suf
                                                                 : 24;
     for (size_t i = 0; i < found.size(); i++) {
         const Process& process = found[i];
-        // The field after the 24 bytes looks like a pid to readers with the wrong stride.
+        // The value after the first 24 bytes looks like a pid to readers that assume a stride of 24 bytes.
         const Element element{process.pid, 0, process.bytes, process.gpu_instance, process.compute_instance, 4242};
         memcpy(static_cast<char*>(infos) + i * size, &element, size < sizeof(element) ? size : sizeof(element));
     }

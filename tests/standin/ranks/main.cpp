@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks of a job: one process per rank, which makes the NCCL calls of a script.
+// Runs the ranks of a job: one process per rank, each of which makes the NCCL calls of a script.
 //     ranks RANKS TRUTH SCRIPT
 // Each rank runs the whole script, and writes a line of JSON per call to TRUTH.RANK at the end.
 #include "../nccl/nccl.hpp"
@@ -33,9 +33,9 @@ using workload::Steps;
 
 int my_rank, all_ranks;
 pthread_barrier_t* barrier;
-CUstream_st* stream; // used by the following calls
+CUstream_st* stream; // stream that the next calls use
 std::map<std::string, ncclComm_t> comms;
-std::map<std::string, int> rank_in; // by communicator
+std::map<std::string, int> rank_in; // this process's rank in each communicator
 int groups = 0;                     // groups started so far
 int in_group = 0;                   // number of the current group; 0: none
 bool capturing = false;
@@ -200,7 +200,7 @@ const Row rows[] = {
     {"capture", {true, ""}, capture},
     {"destroy", {false, ""}, [](const Step& s) { ncclCommDestroy(comm_of(s, 0)); }},
     {"barrier", {false, ""}, [](const Step&) { pthread_barrier_wait(barrier); }},
-    // Waits for the calls so far to complete, once all ranks have reached this step.
+    // Waits until all ranks have reached this step, then for the completion of the calls so far.
     {"finish",
      {false, ""},
      [](const Step&) {
@@ -213,7 +213,7 @@ const Row rows[] = {
          standin_next_inside([] { pthread_barrier_wait(barrier); });
          cuStreamSynchronize(stream);
      }},
-    // Waits N milliseconds for the device.
+    // A wait for the device that takes N milliseconds.
     {"hang",
      {false, ""},
      [](const Step& s) {

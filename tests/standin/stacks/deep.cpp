@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deep DRIVER GO FRAMES BYTES: makes 100 launches below FRAMES nested calls of down(), each with BYTES of stack.
+// deep DRIVER GO FRAMES BYTES: makes 100 launches inside FRAMES nested calls of down(), each of which uses BYTES of
+// stack.
 #include "launch.hpp"
 
 #include <alloca.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// high DRIVER GO: in a thread with its stack above 2^48, makes 100 launches below five nested calls of down(), and 100
-// from generated code above 2^48. Prints "high", or "low" if this machine has no such addresses, and then only waits.
+// high DRIVER GO: in a thread with its stack above 2^48, makes 100 launches inside five nested calls of down(), and 100
+// launches from generated code above 2^48. Prints "high". If this machine has no such addresses, prints "low" and waits
+// without launches.
 #include "launch.hpp"
 
 #include <cstdint>
@@ -47,7 +48,7 @@ int main(int, char** argv)
 {
     launch = stacks::launch_of(argv[1]);
     go = argv[2];
-    // The kernel uses such addresses only if the hint is one.
+    // The kernel returns an address above 2^48 only if the hint is above 2^48.
     memory = static_cast<char*>(mmap(reinterpret_cast<void*>(1UL << 50), page + stack,
                                      PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     const bool high = reinterpret_cast<uintptr_t>(memory) >> 48 != 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers of the stack programs: the launch function, waiting for a file, and staying alive at the end, so that
-// addresses can still be resolved to names.
+// Helpers of the stack programs: get the launch function, wait for a file, and stay alive at the end so that a tracer
+// can still resolve addresses to names.
 #pragma once
 
 #include <cstdio>

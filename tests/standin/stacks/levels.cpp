@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// levels DRIVER GO ACTION TIMES [NCCL]: launches once directly, then performs ACTION TIMES times below five libraries:
-// launch; sleep; reduce (NCCL collectives); or print (launch, and print the callers).
+// levels DRIVER GO ACTION TIMES [NCCL]: launches once directly, then performs ACTION, TIMES times, with functions of
+// five libraries on the stack. ACTION is launch, sleep, reduce (an NCCL collective), or print (launch, and print the
+// callers).
 #include "launch.hpp"
 
 #include <cstdlib>
@@ -20,7 +21,7 @@ enum { launching, sleeping, reducing, printing } action;
     return launch(reinterpret_cast<void*>(16), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);
 }
 
-// Prints the callers, unwound by the exception tables, one per line: symbol, offset, file.
+// Unwinds the stack by the exception tables, and prints one line per caller: symbol, offset, file.
 [[gnu::noinline]] void print_callers()
 {
     void* callers[64];

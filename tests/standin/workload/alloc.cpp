@@ -21,7 +21,7 @@ void* touched(size_t bytes)
     return memory ? memset(memory, 1, bytes) : nullptr;
 }
 
-// Private pages of a file, all read once: memory that no API allocated.
+// Allocates memory without an API: pages of a privately mapped file, each read once.
 void* mapped_file(size_t bytes)
 {
     char name[] = "/tmp/workload-XXXXXX";
@@ -47,7 +47,7 @@ Side side_of(const AllocRow& row, const AllocRequest& request)
     return on_host ? Side::host : is("array") ? Side::array : Side::device;
 }
 
-// Physical host memory counts as pinned; memory that a capturing stream allocates counts as the graph's.
+// Physical memory on the host counts as pinned memory; memory allocated during a capture counts as graph memory.
 standin::Holding holding_of(const AllocRow& row, const AllocRequest& request, bool recorded)
 {
     using enum standin::Holding;
@@ -55,7 +55,7 @@ standin::Holding holding_of(const AllocRow& row, const AllocRequest& request, bo
     return recorded ? graph : host ? pinned : row.holding;
 }
 
-// A file like those of cuMemExportToShareableHandle in another process.
+// Returns a file such as another process would get from cuMemExportToShareableHandle.
 int file_of(const standin::Shared& shared)
 {
     int fd = memfd_create("memory of another process", MFD_CLOEXEC);
@@ -64,7 +64,7 @@ int file_of(const standin::Shared& shared)
     return fd;
 }
 
-// Finds the memory to import: from=NAME of this process, else made-up memory of another process.
+// Finds the memory to import: this process's memory if from=NAME is given, else fictitious memory of another process.
 void find_source(AllocRequest& request, const AllocRow& row, const Step& step)
 {
     if (row.source == Source::none)
@@ -127,7 +127,7 @@ std::optional<Memory> allocate(const AllocRow& row, const std::string& function,
     return memory;
 }
 
-// Derives the shape from BYTES, or BYTES from width, height and depth if BYTES is 0.
+// Computes width, height and depth from BYTES; if BYTES is 0, computes BYTES from them.
 void find_shape(AllocRequest& w, const AllocRow& row, const Step& step)
 {
     size_t height = step.number("height", is_array(row) && !step.has("width") ? 0 : 1);
@@ -151,7 +151,7 @@ void find_shape(AllocRequest& w, const AllocRow& row, const Step& step)
         w.bytes = standin::bytes_of(w.array, w.levels);
 }
 
-// Returns the memory with a tag in the ignored bits of its address, if the step has one.
+// If the step has the option tag=, puts the tag into the ignored bits of the memory's address.
 Memory tagged(Memory memory, const Step& step)
 {
     if (step.has("tag") && !standin::ignored_bits)
@@ -183,7 +183,7 @@ Memory allocate_default(Side side, size_t bytes)
     return *memory;
 }
 
-// alloc NAME BYTES [fn=FUNCTION] and so on
+// alloc NAME BYTES [fn=FUNCTION] and other options
 void alloc(const Step& step)
 {
     auto name = step.word(0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that allocate, import or free memory, or create its sources (pools, arrays...): arguments from the script,
-// and rows that describe how to call each function.
+// Functions that allocate, import or free memory, or create pools, arrays and similar objects: the arguments from the
+// script, and a table of how to call each function.
 #pragma once
 
 #include "../abi_allocation.hpp"
@@ -10,19 +10,19 @@
 namespace workload {
 
 struct AllocRequest {
-    void* address = nullptr; // an output, but an input if memory is registered
-    size_t bytes = 0;        // an input; also an output if the driver allocates more
+    void* address = nullptr; // output of the call; input if the call registers memory
+    size_t bytes = 0;        // input; also output, if the driver allocates more bytes
     size_t width = 0, height = 0;
     standin::Array3DDescriptor array{};
     unsigned levels = 1;
     void* stream = nullptr;
     void* pool = nullptr;
     void* graph = nullptr;
-    const void* unreadable = nullptr; // passed instead of the properties
+    const void* unreadable = nullptr; // if set, passed to the call instead of a pointer to the properties
     standin::Location location = {standin::Location::device, 0};
-    standin::Shared shared{}; // memory sent by another process, in this form or as a file:
+    standin::Shared shared{}; // description of memory that another process sent; or `file`:
     int file = -1;
-    Memory source{}; // to export or map
+    Memory source{}; // existing memory to export or map
 };
 using AllocCaller = int (*)(void* function, AllocRequest&);
 
@@ -31,12 +31,12 @@ enum class Source { none, ipc, pool_pointer, file, external, graph };
 struct AllocRow {
     const char* name;     // in scripts
     const char* function; // the exported symbol, without _ptsz
-    const char* kind;     // kind of memory in copies; empty if it cannot be copied
+    const char* kind;     // kind of memory in copies; empty if copies do not support it
     standin::Holding holding;
     bool owned; // released with its context
     const char* free_by;
     AllocCaller call;
-    const char* nested = ""; // the driver function that a runtime function reaches
+    const char* nested = ""; // the driver function that a runtime function calls
     Source source = Source::none;
 };
 const AllocRow* find_alloc_row(const std::string& function);
@@ -44,13 +44,13 @@ const AllocRow* find_alloc_row(const std::string& function);
 struct FreeRow {
     const char* name;
     const char* nested = "";
-    int (*call)(void* function, void* address, void* stream) = nullptr; // null: the function takes address and stream
+    int (*call)(void* function, void* address, void* stream) = nullptr; // null: pass the address and the stream
 };
 const FreeRow* find_free_row(const std::string& function);
 int call_free(const FreeRow&, void* function, void* address, void* stream);
 
 bool is_async(const std::string& function);
-bool registers(const AllocRow&); // takes existing host memory
+bool registers(const AllocRow&); // the function registers existing host memory
 bool is_array(const AllocRow&);
 bool is_physical(const AllocRow&); // allocates physical memory that `alloc` also maps
 void* graph_for_memory();          // the graph that memory nodes are added to
@@ -74,11 +74,11 @@ int record_call(const Pace& pace, const std::string& function, const std::string
 
 // Memory freed by this thread's last cuMemRelease or cuMemUnmap.
 std::vector<standin::Freed> freed_by_last_call();
-// Records a cuMemRelease: as a free only if it freed memory.
+// Records a cuMemRelease, with kind `free` only if it freed memory.
 void add_release(Call, const Results&, const Pace&);
 void add_implied(const std::vector<standin::Freed>&, const std::string& function);
 
-void map_physical(Memory&); // gives it an address
+void map_physical(Memory&); // reserves an address range and maps the memory there
 void unmap_physical(const Memory&);
 void free_addresses(const Memory&);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of functions that allocate and free. To add a function, add a row.
+// Table of functions that allocate and free. To add a function, add a row.
 #include "alloc.hpp"
 
 #include "graph.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Repeats one call with the delays and results of a step, and records it in the truth.
+// Makes one call repeatedly, with the delays and results of a step, and records the calls in the truth.
 #pragma once
 
 #include "script.hpp"
@@ -11,14 +11,14 @@
 namespace workload {
 
 // The step's options result, runtime_result, delay_us, block_us and gap_us, applied around each call. If runtime_result
-// is set, the driver is not called, and its options are ignored.
+// is set, the driver is not called, and result, delay_us and block_us are ignored.
 class Pace {
 public:
     explicit Pace(const Step&);
     bool empty() const { return empty_; }
     void before() const;
     void after() const;
-    bool failed_in_runtime(int result) const; // without calling the driver
+    bool failed_in_runtime(int result) const; // true if the runtime failed without calling the driver
     uint64_t slept_ns() const { return delay_ns_ + block_ns_; }
 
 private:
@@ -34,7 +34,7 @@ private:
 
 bool stopping();
 
-// Number of calls per result. Consecutive equal results cost one comparison each.
+// Counts and times of calls per result.
 using Results = std::map<int, Tally>;
 
 uint64_t now_ns();
@@ -70,12 +70,12 @@ Results make_calls(const Pace& pace, uint64_t count, F call)
 // Adds a driver call to the truth, one line per result.
 void add_results(const Call&, const Results&, const Pace&);
 
-// Adds a runtime call and its driver calls. Their number is 0 if the runtime itself failed, 1 if the call failed, and
-// `per_call` otherwise.
+// Adds runtime calls and their nested driver calls: none for a call that failed in the runtime itself, one for a call
+// that the driver failed, and `per_call` for a successful one.
 void add_results(const Call&, const Results&, const Pace&, const Call& nested, uint64_t per_call = 1);
 
-// call_of() returns a call by this thread, nested_call() the driver call that the runtime makes for it. add_results()
-// adds both to the truth; if `driver_function` is empty, it adds no driver call.
+// call_of() returns the record of a call by this thread; nested_call() that of the driver call that the runtime makes
+// for it. add_results() adds both to the truth, or only the first if `driver_function` is empty.
 Call call_of(const std::string& function, const std::string& kind);
 Call nested_call(const Call&, const std::string& driver_function);
 void add_results(const Call&, const Results&, const Pace&, const std::string& driver_function);

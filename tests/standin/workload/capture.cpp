@@ -35,7 +35,7 @@ void begin(const Step& step)
     void* graph_to = to ? graph(step, step.option("to", "")) : nullptr;
     GraphCall call{.function = function, .kind = "begin", .graph = graph_key(graph_to)};
     call.stream = reinterpret_cast<uintptr_t>(s);
-    if (without_suffix(function) != "cuStreamBeginCapture") // the first form takes no mode
+    if (without_suffix(function) != "cuStreamBeginCapture") // the first version of the function takes no mode
         call.mode = mode;
     uint64_t now = now_ns();
     auto results = graph_calls(step, call, 1, [&](void* f) {
@@ -47,7 +47,7 @@ void begin(const Step& step)
         started[s] = now;
 }
 
-// If the graph has a name, the call may fail. If it has none, it is instantiated.
+// If the script names the graph, the call may fail. If not, the call must succeed, and the graph is instantiated.
 void end(const Step& step)
 {
     bool named = step.words.size() > 1;
@@ -113,7 +113,7 @@ void capture(const Step& step)
         wrong(step, "expected begin or end");
 }
 
-// event record EVENT [stream=] [fn=] [external]; event wait EVENT, the same; event destroy EVENT [fn=]
+// event record EVENT [stream=] [fn=] [external]; event wait EVENT with the same options; event destroy EVENT [fn=]
 void event_step(const Step& step)
 {
     if (step.word(0) == "destroy") {

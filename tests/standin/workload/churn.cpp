@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step "churn": many random allocations and frees, at full speed. All threads of a step share one pool, so any
-// thread may free memory of another.
+// The step "churn": many random allocations and frees, at full speed. All threads of a step share one pool, so a thread
+// may free memory that another thread allocated.
 #include "alloc.hpp"
 #include "kernels.hpp"
 #include "session.hpp"
@@ -21,7 +21,7 @@ struct Item {
     size_t bytes;
 };
 
-// Memory that a step holds.
+// The memory that a step currently holds, shared by its threads.
 class Pool {
 public:
     uint64_t join() { return joined_++; } // returns the number of this thread
@@ -195,7 +195,7 @@ private:
         call.synchronous = !is_async(name);
         call.stream = is_async(name) ? reinterpret_cast<uintptr_t>(stream_) : 0;
         for (auto [result, tally] : results) {
-            // Pitched memory takes more bytes than requested, unless the call fails.
+            // Pitched memory occupies more bytes than requested. A failed call is recorded with the requested bytes.
             bool not_granted = result && !std::string_view(kind).starts_with("f");
             call.data = data_of(row.holding, not_granted ? sizes_[s] : granted_[index(f, s)]);
             call.data->destination = row.kind;

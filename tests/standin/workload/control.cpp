@@ -45,7 +45,7 @@ thread_local sigjmp_buf leave_target;
 bool (*interrupts_sleep)() = nullptr;
 thread_local const Steps* interrupting = nullptr;
 
-// A timer that signals this thread after `ms`, and then every `again_ms` (0: once).
+// A timer that signals this thread after `ms` milliseconds, and then every `again_ms` milliseconds (0: only once).
 class Alarm {
 public:
     Alarm(uint64_t ms, uint64_t again_ms, void (*handler)(int))
@@ -84,7 +84,7 @@ void require_no_background(const Step& step)
 
 } // namespace
 
-// Each thread runs the block; none starts before all are ready.
+// Each thread runs the block. All threads start at the same time.
 void threads(const Step& step)
 {
     auto count = static_cast<ptrdiff_t>(step.number(0));
@@ -159,7 +159,7 @@ void fork_child(const Step& step)
         forget();
         run(step.body);
         write_truth();
-        exit(0); // not _exit(): an injected profiler needs its exit handlers
+        exit(0); // not _exit(), because an injected profiler has exit handlers that must run
     }
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
@@ -168,9 +168,9 @@ void fork_child(const Step& step)
         fail("a forked child failed");
 }
 
-// exec [PROGRAM] ... end: this process executes PROGRAM (another form in the same folder; default: this form), which
-// runs the block. Later steps do not run. In a background thread, exec ends all other threads; the main thread must be
-// idle.
+// exec [PROGRAM] ... end: this process executes PROGRAM, which runs the block. PROGRAM is another workload program in
+// the same folder; default: this one. Later steps do not run. In a background thread, exec ends all other threads; the
+// main thread must be idle.
 void exec_image(const Step& step)
 {
     if (gettid() == getpid())
@@ -187,8 +187,8 @@ void exec_image(const Step& step)
     fail("cannot execute " + program);
 }
 
-// Runs the block this many bytes further down the stack: calls there look nested to tracers that compare only stack
-// pointers.
+// Runs the block BYTES further down the stack. A tracer that only compares stack pointers mistakes calls of the block
+// for nested calls.
 [[gnu::noinline]] void deeper(const Step& step)
 {
     size_t bytes = step.words.empty() ? 8192 : step.number(0);
@@ -198,8 +198,8 @@ void exec_image(const Step& step)
     frame[0] = 0; // keeps the frame, and prevents a tail call
 }
 
-// leave MS ... end: after MS milliseconds, or once the thread sleeps in a call, a signal handler jumps out of the call,
-// like a crash handler, or Ctrl-C in an interpreter. The truth does not contain that call.
+// leave MS ... end: after MS milliseconds, or as soon after that as the thread sleeps in a call, a signal handler jumps
+// out of the call. Crash handlers and interpreters that handle Ctrl-C do this. The truth does not contain that call.
 void leave(const Step& step)
 {
     interrupts_sleep = reinterpret_cast<bool (*)()>(symbol("standin_interrupts_sleep"));
@@ -213,8 +213,8 @@ void leave(const Step& step)
     }
 }
 
-// interrupt MS STEPS end: after MS milliseconds, a signal handler runs the steps, inside any call that the thread is
-// in. The signal ends a call that is sleeping.
+// interrupt MS STEPS end: after MS milliseconds, a signal handler runs the steps, even if the thread is in a call. If
+// that call sleeps, the signal ends its sleep.
 void interrupt(const Step& step)
 {
     static std::vector<std::unique_ptr<Alarm>> set;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step "copy": finds source and destination, fills in every form of the arguments, makes the calls, and records
-// them in the truth.
+// The step "copy": finds source and destination, prepares the arguments in every form that a function may take, makes
+// the calls, and records them in the truth.
 #include "copy.hpp"
 
 #include "calls.hpp"
@@ -160,7 +160,8 @@ Data data_of(const Request& r, const CopyRow& row)
     return data;
 }
 
-// cuMemcpy%Async and a kind with a direction -> cuMemcpyHtoDAsync_v2
+// Driver function that the runtime calls: for instance, cuMemcpy%Async and the kind host to device ->
+// cuMemcpyHtoDAsync_v2.
 std::string nested_function(const CopyRow& row, int kind)
 {
     static const char* names[] = {"", "HtoD", "DtoH", "DtoD", ""};
@@ -200,7 +201,7 @@ Request request(const Step& step, const CopyRow& row, bool asynchronous)
 
 } // namespace
 
-// copy COUNT fn=FUNCTION [dst=] [src=] [bytes=] and so on
+// copy COUNT fn=FUNCTION [dst=] [src=] [bytes=] and other options
 void copy(const Step& step)
 {
     auto function = step.option("fn", runtime_major ? "cudaMemcpy" : "cuMemcpy");
@@ -230,7 +231,8 @@ void copy(const Step& step)
     auto driver_function = nested_function(*row, r.kind);
     Call nested = nested_call(call, driver_function);
     if (driver_function == "cuMemcpy" || driver_function == "cuMemcpyAsync")
-        nested.data->direction = direction_name(r.from.side, r.to.side); // regardless of the kind
+        nested.data->direction = direction_name(r.from.side, r.to.side); // the kind argument does not matter to these
+                                                                         // functions
     add_results(call, results, pace, nested);
 }
 

@@ -9,13 +9,14 @@ namespace workload {
 
 struct Request {
     Memory to, from;
-    size_t width = 0, height = 1, depth = 1; // in bytes; for fills, in elements; linear copies use only the width
+    size_t width = 0, height = 1, depth = 1; // width in bytes, or in elements for fills; linear copies use only the
+                                             // width
     int kind = 0;                            // cudaMemcpyKind
     standin::MemoryType to_type{}, from_type{};
     standin::Location location{};
     void* stream = nullptr;
 
-    // The same request as structures and arrays. Elements of a batch are contiguous.
+    // The same request in the form of structures and arrays. The copies of a batch are contiguous.
     standin::Copy2D plane{};
     standin::Copy3D volume{};
     standin::RuntimeCopy3D runtime_volume{};
@@ -23,7 +24,7 @@ struct Request {
     std::vector<size_t> sizes;
     std::vector<void*> to_list, from_list;
     std::vector<standin::BatchCopy3D> operations;
-    const void* unreadable = nullptr; // passed instead of the structures and arrays
+    const void* unreadable = nullptr; // if set, passed to the call instead of structures and arrays
 
     template<class T>
     const T* readable(const T* p) const
@@ -33,8 +34,8 @@ struct Request {
 };
 void fill_structures(Request&);
 
-// Source of a copy's direction: the function's name, its kind argument, the types in its structure, or only the memory.
-// peer, set and prefetch are not copies between host and device.
+// Source of a copy's direction: the function's name, its kind argument, the memory types in its structure, or only the
+// memory at the addresses. peer, set and prefetch do not copy between host and device.
 enum class DirectionFrom { name, kind, types, memory, peer, set, prefetch };
 enum class Form { linear, plane, volume, batch, volumes };
 
@@ -42,7 +43,7 @@ struct CopyRow {
     const char* name; // without _ptds, _ptsz
     Form form;
     DirectionFrom direction_from;
-    Side from, to; // fixed by the function
+    Side from, to; // sides that the function implies
     int (*call)(void* function, const Request&);
     const char* nested = ""; // the driver function of a runtime function; % stands for HtoD etc.
     size_t element = 1;      // bytes per element of fills

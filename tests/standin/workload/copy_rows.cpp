@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of all functions that copy, fill or prefetch. Streams are the last argument, so that functions without one
-// ignore it.
+// Table of all functions that copy, fill or prefetch. The stream is passed as the last argument, so functions that take
+// no stream ignore it.
 #include "calls.hpp"
 #include "copy.hpp"
 #include "kernels.hpp"
@@ -77,7 +77,7 @@ int set(void* f, R r)
 int set_plane(void* f, R r)
 {
     return call_symbol(f, r.to.pointer(), 4 * r.width, pattern, r.width, r.height,
-                       r.stream); // pitch: wide enough for any element size
+                       r.stream); // a pitch that is large enough for any element size
 }
 int prefetch(void* f, R r)
 {
@@ -161,7 +161,7 @@ int set_volume(void* f, R r)
 
 } // namespace by
 
-// Host, device, array, device symbol; X: chosen by the step.
+// Sides: host, device, array, device symbol; X: determined by the step's options.
 constexpr Side H = Side::host, D = Side::device, A = Side::array, S = Side::symbol, X = Side::unknown;
 using enum Form;
 using enum DirectionFrom;

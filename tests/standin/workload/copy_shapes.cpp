@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts a copy to all structures that functions take. Rows are packed.
+// Describes a copy in all structures that functions take. Rows follow each other without padding.
 #include "copy.hpp"
 
 namespace workload {
@@ -7,7 +7,7 @@ namespace {
 
 using standin::MemoryType;
 
-// Sets the member that belongs to the type. Unified memory uses the device's.
+// Stores the address in the member for this memory type. Unified memory uses the member for device memory.
 template<class Structure>
 void set_address(Structure& side, const Memory& memory, MemoryType type)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frees memory, also invalid addresses, and trims pools.
+// Steps that free memory or invalid addresses, or trim pools.
 #include "alloc.hpp"
 #include "kernels.hpp"
 #include "steps.hpp"
@@ -56,7 +56,8 @@ std::string default_function(const Step& step)
     return step.option("fn", runtime_major ? "cudaFree" : "cuMemFree_v2");
 }
 
-// Frees an invalid address. The call must fail; otherwise it freed another allocation.
+// Frees an invalid address. The call must fail. If it does not, it has freed another allocation, which is an error in
+// the script.
 void free_invalid(const Step& step, const std::string& function, const Memory& memory)
 {
     if (free_by(row_of(step, function), function, step, memory))

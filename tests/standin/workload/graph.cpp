@@ -14,7 +14,7 @@ namespace {
 
 std::mutex lock; // protects these maps
 std::map<std::string, void*> graphs, execs;
-std::map<void*, void*> sources; // executable -> graph
+std::map<void*, void*> sources; // executable graph -> the graph it was instantiated from
 
 void* look_up(const Step& step, const std::map<std::string, void*>& names, const std::string& name)
 {
@@ -38,7 +38,7 @@ struct Made {
     void* handle = nullptr;
 };
 
-// If the call fails, the previous value of the handle is ignored.
+// If the call fails, the handle is meaningless.
 Made instantiate(const Step& step, const std::string& function, void* graph)
 {
     Made made;
@@ -52,7 +52,7 @@ Made instantiate(const Step& step, const std::string& function, void* graph)
     params.flags = flags;
     void* f = symbol(function);
     auto results = make_calls<Timed::yes>(pace, 1, [&] {
-        // The other forms differ only in arguments that are zero here, so one call fits all.
+        // The other functions differ only in arguments that are zero here, so the same call works for all of them.
         return with_params ? call_symbol(f, &made.handle, graph, &params)
                            : call_symbol(f, &made.handle, graph, flags, nullptr, static_cast<size_t>(0));
     });
@@ -139,7 +139,7 @@ void launch_named(const Step& step)
     launch(step, exec(step, step.word(1)), to_number(step, step.word(2, "1")));
 }
 
-// The forms return the result in a structure, or in an argument after the node.
+// Depending on its version, the function returns the result in a structure, or in an argument after the node.
 int update(void* f, bool one_structure, void* x, void* from, unsigned& why)
 {
     standin::UpdateResult info = {};
@@ -187,7 +187,7 @@ void conditional_handle(const Step& step)
     uint64_t made = 0;
     GraphCall call{
         .function = function_of(step, "GraphConditionalHandleCreate"), .kind = "conditional", .graph = graph_key(to)};
-    bool runtime = is_runtime(call.function); // the runtime's form takes no context
+    bool runtime = is_runtime(call.function); // the runtime's function takes no context
     graph_calls(step, call, 1, [&](void* f) {
         return runtime ? call_symbol(f, &made, to, 0u, 0u) : call_symbol(f, &made, to, nullptr, 0u, 0u);
     });
@@ -283,7 +283,8 @@ void build_graph(const Step& step)
     instantiate_last(step, made);
 }
 
-// graph COUNT [fn=...] [stream=N]: launches the last graph. graph WORD ...: a row above.
+// graph COUNT [fn=...] [stream=N]: launches the last graph. graph WORD ...: runs the function for WORD in the table
+// above.
 void graph_step(const Step& step)
 {
     auto word = step.word(0);

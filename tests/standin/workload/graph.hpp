@@ -8,18 +8,20 @@
 
 namespace workload {
 
-// Names are shared by all threads; names that begin with a dot are per thread. They stay valid after destruction, since
-// scripts may use destroyed graphs. The name `null` is a null handle.
+// Names are shared by all threads; names that begin with a dot are per thread. A name stays valid after its graph is
+// destroyed, because scripts may pass handles of destroyed graphs. The name `null` is a null handle.
 void* graph(const Step&, const std::string& name);
 void* exec(const Step&, const std::string& name);
 void remember_graph(const std::string& name, void*);
 void remember_exec(const std::string& name, void*, void* graph);
 void* source_of(void* exec); // the graph it was instantiated from
 
-// The option fn=, or the function `name` (such as GraphCreate) of the layer that this form uses.
+// Returns the option fn=, or else the runtime's or driver's function `name` (such as GraphCreate), depending on this
+// form of the workload.
 std::string function_of(const Step&, const std::string& name, const std::string& driver_suffix = "");
 
-// Makes the calls of a step, and records them in the truth. `call` is read after the calls, so `f` may change it.
+// Makes the calls of a step, and records them in the truth. `call` is recorded after the calls, so `f` may change its
+// fields.
 template<class F>
 Results graph_calls(const Step& step, GraphCall& call, uint64_t count, F f)
 {
@@ -32,7 +34,7 @@ Results graph_calls(const Step& step, GraphCall& call, uint64_t count, F f)
     return results;
 }
 
-// The result of calls that all had the same result; -1 if none was made, because the workload is stopping.
+// Returns the common result of all calls, or -1 if no call was made because the workload is stopping.
 inline int result_of(const Results& results)
 {
     for (const auto& [result, tally] : results)

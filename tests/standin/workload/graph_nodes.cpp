@@ -48,7 +48,7 @@ const NodeRow& row_of(const Step& step, std::string_view name)
     return *row;
 }
 
-// Parameters of a node, in the form of either layer.
+// Parameters of a node, in the driver's or the runtime's structure.
 struct Params {
     standin::KernelNodeParams kernel = {};
     standin::Copy3D copy = {};
@@ -152,7 +152,7 @@ Params params_of(const Step& step, NodeType type, bool runtime)
     return p;
 }
 
-// Functions for copy nodes that take no structure.
+// Returns true for functions that describe a copy node by plain arguments instead of a structure.
 bool is_simple_copy(const std::string& base)
 {
     return base.ends_with("1D") || base.ends_with("Symbol");
@@ -165,7 +165,8 @@ bool is_generic(const std::string& function, const char* name)
     return base == std::string("cu") + name || base == std::string("cuda") + name;
 }
 
-// The function to call: fn=, or the generic or specific function.
+// Returns the function to call: the option fn=, or else the generic function if the step demands it, or the function
+// for this kind of node.
 std::string function_for(const Step& step, const std::string& specific, const char* generic, const NodeRow& row,
                          bool driver_only)
 {
@@ -236,7 +237,7 @@ struct NodeToAdd {
     }
 };
 
-// Records calls that add allocation or free nodes as allocations and frees, too.
+// Calls that add allocation or free nodes are also recorded as allocations and frees.
 void record_memory(const Step& step, const std::string& function, bool allocates, uint64_t bytes,
                    const Results& results)
 {
@@ -270,7 +271,8 @@ void add(const Step& step, NodeToAdd& to_add, const std::string& function, uint6
     }
 }
 
-// Finds the Nth node of a kind (option node=N). Queries the driver, since nodes of captured graphs have no names.
+// Finds the Nth node of a kind (option node=N). Queries the driver for the list of nodes, because the script has no
+// names for nodes of captured graphs.
 void* find_node(const Step& step, void* graph, NodeType type)
 {
     ready_driver();
@@ -285,7 +287,7 @@ void* find_node(const Step& step, void* graph, NodeType type)
         if (found == type && !wanted--)
             return node;
     }
-    wrong(step, "its graph has no such node");
+    wrong(step, "the graph has no such node");
 }
 
 } // namespace
@@ -327,7 +329,7 @@ void add_kernel_nodes(const Step& step, void* graph, void* kernel, uint64_t coun
     add(nothing, to_add, to_add.base, count);
 }
 
-// graph setparams EXEC [KIND] [COUNT] [generic] [node=N] and the options of add
+// graph setparams EXEC [KIND] [COUNT] [generic] [node=N] and the options of `graph add`
 void set_params(const Step& step)
 {
     void* x = exec(step, step.word(1));

@@ -116,8 +116,8 @@ GraphKey exec_key(void* handle)
 
 std::string nested_function(const std::string& function)
 {
-    // Exceptions from the rule that the driver's name is the runtime's without "da". CUDA 13's cudaGraphAddNode takes
-    // edge data.
+    // Usually the driver function's name is the runtime function's without "da"; these are the exceptions. In CUDA 13,
+    // cudaGraphAddNode takes edge data.
     static const std::map<std::string, std::string> exceptions = {
         {"cudaGraphAddKernelNode", "cuGraphAddKernelNode_v2"},
         {"cudaGraphAddMemcpyNode1D", "cuGraphAddMemcpyNode"},

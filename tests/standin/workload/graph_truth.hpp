@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs in the truth file: one line per kind of call, and at the end one line per graph and executable graph that ever
-// existed.
+// Graphs in the truth file: one line for all calls with equal fields, and at the end one line per graph and executable
+// graph that ever existed.
 #pragma once
 
 #include "calls.hpp"
 
 namespace workload {
 
-// A handle (null: none), and its generation, since handles are reused.
+// Identifies a graph or executable graph: its handle (null: none), and a generation, because handles are reused.
 struct GraphKey {
     void* handle = nullptr;
     uint64_t generation = 0;
@@ -25,8 +25,8 @@ struct GraphCall {
     GraphKey source{}; // the graph that is cloned, or added as a child
     std::optional<uint64_t> stream{};
     std::optional<unsigned> update_result{};
-    std::optional<unsigned> mode{}; // begin of a capture only
-    bool recorded = false;          // a launch that was recorded as a node
+    std::optional<unsigned> mode{}; // mode of a capture; only for `begin`
+    bool recorded = false;          // the launch was captured as a node
     uint64_t kernels = 0;           // kernels that one launch starts
     // These are set by add().
     bool nested = false;
@@ -40,7 +40,7 @@ struct GraphCall {
 void add_graph_results(const GraphCall&, const Results&, const Pace&);
 std::string nested_function(const std::string& runtime_function);
 
-// Adds the duration of a capture or instantiation.
+// Records the duration of a successful capture or instantiation.
 void add_capture(const GraphKey& graph, uint64_t ns);
 void add_instantiation(const GraphKey& exec, uint64_t ns);
 

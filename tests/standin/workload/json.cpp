@@ -11,7 +11,7 @@ std::string quoted(const std::string& s)
     for (unsigned char c : s)
         if (c == '"' || c == '\\')
             (out += '\\') += static_cast<char>(c);
-        else if (c < 0x20 || c > 0x7e) { // a byte becomes the code point of the same number
+        else if (c < 0x20 || c > 0x7e) { // writes a byte as the Unicode code point with the same number
             char escape[8];
             snprintf(escape, sizeof escape, "\\u%04x", c);
             out += escape;

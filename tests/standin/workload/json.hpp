@@ -15,6 +15,6 @@ std::string triple(const standin::Dim3&);
 std::string list(const std::vector<uint64_t>&);
 const char* boolean(bool);
 std::string or_null(bool known, const std::string& value); // null if not known
-std::string field(const char* name, uint64_t);             // with a comma before it
+std::string field(const char* name, uint64_t);             // ,"name":value, with the leading comma
 
 } // namespace workload::json

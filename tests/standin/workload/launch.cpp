@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches of kernels and host functions, by every function for that. To add a function, add a row.
+// Launches kernels and host functions by any API function that can do so. To add a function, add a row.
 #include "calls.hpp"
 #include "kernels.hpp"
 #include "session.hpp"
@@ -30,7 +30,7 @@ using Caller = int (*)(void* function, const Request&);
 
 struct Row {
     const char* name;   // without _ptsz
-    const char* nested; // the driver function a runtime function calls
+    const char* nested; // the driver function that a runtime function calls
     Caller call;
 };
 
@@ -182,7 +182,7 @@ void launch(const Step& step)
     void* target = function == "stub" ? nullptr : symbol(function);
     auto results = make_calls(pace, step.number(1), [&] { return row.call(target, request); });
 
-    // Known only now: the runtime creates its handles at the first launch.
+    // The handle is only known after the launch, because the runtime creates it at the kernel's first launch.
     if (function == "stub")
         request.handle = query_runtime("standin_runtime_handle", request.kernel->stub);
     call.handle = reinterpret_cast<uintptr_t>(request.handle);

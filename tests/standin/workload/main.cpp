@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A CUDA program that runs a script, and writes a truth file: the calls that it made.
+// A CUDA program that makes the calls of a script, and writes a truth file, which lists these calls.
 //
 //     workload [--truth FILE] [--banner] (SCRIPT | -f FILE)
 //     workload --ptx KERNEL
@@ -54,7 +54,7 @@ int main(int argc, char** argv)
     }
     if (!any)
         usage();
-    static const auto steps = // static: used after the main thread exits
+    static const auto steps = // static, because background threads use it after the main thread exits
         workload::parse(script, workload::find_step);
     if (banner)
         fprintf(stderr, "stand-in CUDA driver: no GPU work is done\n");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Physical memory, address ranges, and mappings, each by its own call, as caching allocators make them. The driver,
-// which counts references, reports the memory that a release or unmap frees.
+// Steps for physical memory, address ranges and mappings, with one call each, as in caching allocators. The stand-in
+// driver counts references; it reports the memory that a release or unmap frees.
 #include "alloc.hpp"
 #include "steps.hpp"
 #include "symbols.hpp"
@@ -140,7 +140,7 @@ void map_memory(const Step& step)
         remember(step.word(0), mapping);
 }
 
-// retain NAME at=NAME[+OFFSET]: NAME becomes another reference to the memory.
+// retain NAME at=NAME[+OFFSET]: the first NAME becomes another reference to the memory mapped at the second.
 void retain(const Step& step)
 {
     ready_driver();

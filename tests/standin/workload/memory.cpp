@@ -12,11 +12,12 @@ std::map<std::string, std::vector<Memory>> named;
 std::map<std::string, Memory> freed_last;
 std::map<std::pair<Place, Side>, Memory> defaults;
 
-constexpr size_t default_bytes = 256 << 20; // device addresses only: no memory is used
+constexpr size_t default_bytes = 256 << 20; // device memory of the stand-in is only addresses, so this costs nothing
 
 Memory host_buffer(const std::string& key)
 {
-    alignas(4096) static char buffers[2][64 << 20]; // a real driver reads them; untouched pages need no memory
+    alignas(4096) static char buffers[2][64 << 20]; // real memory, because a real driver accesses it; untouched pages
+                                                    // cost nothing
     return {.kind = "host", .side = Side::host, .address = buffers[key == "src"], .bytes = sizeof buffers[0]};
 }
 
@@ -29,7 +30,7 @@ void erase_named(F predicate)
 
 Memory default_memory(Side side)
 {
-    std::lock_guard hold(lock); // held throughout, so that only one thread allocates
+    std::lock_guard hold(lock); // held during the allocation, so that only one thread makes it
     auto& memory = defaults[{place(), side}];
     if (!memory.address)
         memory = allocate_default(side, default_bytes);

@@ -8,21 +8,22 @@
 
 namespace workload {
 
-// Location of a copy's bytes, as far as the function's name or arguments determine it. unknown: managed memory, whose
-// address does not show its location. symbol: a device variable, given as the address of its host shadow.
+// Location of a copy's source or destination, if the function's name or arguments determine it. unknown: managed
+// memory, whose location does not depend on its address. symbol: a device variable, given by the address of its host
+// shadow.
 enum class Side { host, device, array, symbol, unknown };
 
 struct Memory {
     std::string kind{};       // host, registered, pinned, managed, device, array, vmm
-    Side side = Side::device; // its location
+    Side side = Side::device; // location of the memory
     void* address = nullptr;  // for an array: its handle
-    size_t offset = 0;        // for copies only
+    size_t offset = 0;        // offset in bytes at which a copy starts
     size_t bytes = 0;
     std::string holding{}; // as in the truth; empty: plain host memory
     std::string free_by{}; // the function that frees it; free or munmap if no API allocated it
     bool owned = false;    // released with its context
     Place place{};
-    void* physical = nullptr; // handle of the memory mapped here, freed with it
+    void* physical = nullptr; // handle of the physical memory mapped here, which is freed with this memory
     size_t mapped_bytes = 0;  // for a mapping: size of the physical memory
 
     char* pointer() const { return static_cast<char*>(address) + (side == Side::array ? 0 : offset); }
@@ -30,19 +31,19 @@ struct Memory {
 
 void remember(const std::string& name, const Memory&);
 Memory pop_memory(const Step&, const std::string& name);   // the last remembered memory with that name
-void forget_memory(const Place&);                          // its context was destroyed
+void forget_memory(const Place&);                          // after the context was destroyed
 void forget_mappings(const void* start, size_t bytes);     // after unmapping
 void freed(const std::string& name, const Memory&);        // the name can still be used to free it again
 Memory freed_before(const Step&, const std::string& name); // the memory last freed by that name
 
-// Memory of the option key=NAME[+OFFSET]. Without it: a static host buffer, or the default device memory or array of
-// this place, allocated on first use.
+// Returns the memory of the option key=NAME[+OFFSET]. Without that option, returns a static host buffer, or the default
+// device memory or array of this place, which is allocated on first use.
 Memory memory(const Step&, const std::string& key, Side fallback);
 
 // In alloc.cpp: a page that neither this process nor others can read.
 const void* unreadable_page();
 
-// In alloc.cpp: allocates by the default function, and records that in the truth.
+// In alloc.cpp: allocates memory by the default function, and records the call in the truth.
 Memory allocate_default(Side, size_t bytes);
 
 } // namespace workload

@@ -6,9 +6,9 @@
 
 namespace workload {
 
-// A module with one kernel without parameters. Its name selects what it does: spin_us_N runs for N microseconds,
-// out_of_bounds writes to an invalid address, too_many_threads allows at most 32 threads, and others do nothing.
-// Returns "" if PTX does not allow the name.
+// Returns PTX of a module with one kernel without parameters. The kernel's name selects its action: spin_us_N runs for
+// N microseconds, out_of_bounds writes to an invalid address, too_many_threads allows at most 32 threads, and others do
+// nothing. Returns "" if PTX does not allow the name.
 std::string ptx_of(const std::string& kernel);
 
 } // namespace workload

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runtime functions that this form is linked with, by name. A table, because symbols of a static runtime cannot be
-// looked up.
+// Runtime functions that this form is linked with, by name. This is a table, because dlsym() does not find the
+// functions of a static runtime.
 #include "symbols.hpp"
 
-// Functions with a variant for the per-thread default stream. FOUR: with and without a stream, and the variants of
-// both.
+// Functions with a variant for the per-thread default stream. FOUR: a function without a stream, one with a stream, and
+// the per-thread variants of both.
 #define PTSZ(X, name)                                                                                                  \
     X(name)                                                                                                            \
     X(name##_ptsz)
@@ -147,8 +147,8 @@
 #define RUNTIME_FUNCTIONS(X)
 #endif
 
-// Weak, because a real, older runtime may replace the stand-in: functions that newer versions added, and the stand-in's
-// control functions.
+// Functions that newer versions added, and the stand-in's control functions. They are weak symbols, because the program
+// may run with an older, real runtime that lacks them.
 #if RUNTIME_MAJOR == 12
 #define NEWER_FUNCTIONS(X)                                                                                             \
     PTSZ(X, cudaMemcpy3DBatchAsync)                                                                                    \
@@ -170,7 +170,7 @@
 #define CONTROL_FUNCTIONS(X)
 #endif
 
-// Only the addresses are used here; callers know the types.
+// Declared without parameters, because only the addresses are used here.
 #define DECLARE(name) extern "C" int name();
 #define DECLARE_WEAK(name) extern "C" [[gnu::weak]] int name();
 RUNTIME_FUNCTIONS(DECLARE)

@@ -22,20 +22,20 @@ struct Step {
     std::map<std::string, std::string> options;
     std::vector<Step> body;
 
-    // The word at `index`, or the option's value. Without a fallback the word must be there.
+    // The word at `index`, or the option's value. If there is no such word and no fallback, the functions call wrong().
     std::string word(size_t index) const;
     std::string word(size_t index, const std::string& fallback) const;
     uint64_t number(size_t index) const;
     std::string option(const std::string& key, const std::string& fallback) const;
     uint64_t number(const std::string& key, uint64_t fallback) const;
-    standin::Dim3 triple(const std::string& key) const; // x[,y[,z]]; the default of each is 1
+    standin::Dim3 triple(const std::string& key) const; // x[,y[,z]]; each defaults to 1
     bool has(const std::string& key) const { return options.contains(key); }
 };
 using Steps = std::vector<Step>;
 
 uint64_t to_number(const Step&, std::string text); // calls wrong() if it is not a number
 
-// A step's syntax, for the parser; Shapes returns null for unknown names.
+// Syntax of a step, for the parser. A Shapes function returns null for unknown steps.
 struct Shape {
     bool block;
     std::string_view options; // allowed keys, separated by spaces

@@ -14,11 +14,11 @@
 namespace workload {
 namespace {
 
-// A thread's preparations for driver calls. Runtime calls need none.
+// Device and contexts that a thread has prepared for driver calls. Runtime calls need no preparation.
 struct ThreadDevice {
     int device = 0;
     bool current = false;
-    std::vector<void*> contexts; // entered and not left
+    std::vector<void*> contexts; // contexts created by the step newcontext and not yet destroyed
 };
 thread_local ThreadDevice thread;
 
@@ -33,7 +33,7 @@ void* graph; // the last executable graph
 
 volatile sig_atomic_t stop_signal;
 
-constexpr uint64_t own_stream = 1ull << 32; // + thread id: the number of stream=own
+constexpr uint64_t own_stream = 1ull << 32; // plus the thread id: number of the stream for stream=own
 
 // The stand-in finds any kernel in any image, so one image is enough; a real driver needs one per kernel.
 struct Image {
@@ -49,7 +49,7 @@ Image image_of(const std::string& kernel)
     return {kernel, text};
 }
 
-// Allows module loading in a thread whose capture it may disturb, which real drivers forbid. Does nothing with the
+// Allows this thread to load modules during a capture, which real drivers otherwise forbid. Does nothing with the
 // stand-in.
 class RelaxedCaptureMode {
 public:

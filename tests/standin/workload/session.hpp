@@ -15,24 +15,24 @@ int device();
 void use_device(int);
 void inherit_device(int);
 
-// Owner of objects: a device and one of its contexts. A null context is the primary one.
+// Owner of objects: a device and one of its contexts. A null context means the primary context.
 using Place = std::pair<int, void*>;
 Place place();
-void enter_context(int device); // creates one on this thread
-void leave_context();           // destroys it
-void forget(const Place&);      // its objects were destroyed
+void enter_context(int device); // creates a context on this thread
+void leave_context();           // destroys the context that this thread created last
+void forget(const Place&);      // after the objects of this place were destroyed
 
 // Prepares this thread for driver calls: initializes the driver, and makes a context of the thread's device current.
 void ready_driver();
 
-// The option stream=: 0 is the default stream, N the Nth created stream of this place, "own" a created stream of this
-// thread; also "legacy" and "per-thread".
+// Returns the stream of the option stream=. 0 is the default stream, N the Nth created stream of this place, "own" a
+// stream created for this thread. "legacy" and "per-thread" are also accepted.
 void* stream(const Step&, const std::string& fallback = "0");
 
 // An event of this place that is never recorded, so that waits for it end at once.
 void* event();
 void* named_event(const std::string& name); // created on first use
-void forget(void* destroyed);               // a stream or an event
+void forget(void* destroyed);               // after the stream or event was destroyed
 
 // Names with a leading dot are per thread: adds the thread id to them.
 std::string per_thread_name(const std::string& name);
@@ -40,7 +40,7 @@ std::string per_thread_name(const std::string& name);
 // A kernel's handle in the driver by device name: a CUfunction, or a CUkernel of a library.
 enum class HandleKind { function, kernel };
 void* handle(const std::string& device_name, HandleKind);
-void* look_up(const std::string& device_name); // looks it up again, like programs that keep no handle
+void* look_up(const std::string& device_name); // looks up the handle again, like programs that do not keep it
 void reload(); // unloads this place's modules and libraries; their handles become invalid
 
 // The executable graph that was created last.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All steps of scripts. To add a step, add a function, and a row in steps.cpp.
+// Functions that run the steps of scripts. To add a step, add a function, and a row in steps.cpp.
 #pragma once
 
 #include "script.hpp"

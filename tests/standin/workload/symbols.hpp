@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lookup of API functions. Driver functions are looked up by name in a library opened at run time, so that one source
-// serves every form; runtime functions are those this form is linked with.
+// Lookup of API functions. Driver functions are looked up by name in a library opened at run time, so that all forms of
+// the workload share this source. Runtime functions are those that this form is linked with.
 #pragma once
 
 #include "../abi_allocation.hpp"
@@ -22,10 +22,12 @@ bool on_device();
 void* runtime_symbol(const std::string& name);
 void* symbol(const std::string& name); // a driver (cu...) or runtime (cuda...) function, which must exist
 
-// The driver's own counters by standin::Class; false if the stand-in driver is not open. Does not open it.
+// Copies the driver's own counters, indexed by standin::Class. Returns false if the stand-in driver is not open, and
+// does not open it.
 bool driver_counters(uint64_t* counts, int n);
 
-// Memory that this process holds, by standin::Holding; and a reset for forked children.
+// Copies the totals of memory that this process holds and has released, indexed by standin::Holding; and resets them in
+// a forked child.
 bool driver_holdings(standin::HoldingTally* held, standin::HoldingTally* released, uint64_t* peak);
 void forget_driver_holdings();
 
@@ -42,7 +44,7 @@ int call_symbol(void* function, Arguments... arguments)
     return reinterpret_cast<int (*)(Arguments...)>(function)(arguments...);
 }
 
-// Makes a preparatory call, by name; its kind in the truth is "setup".
+// Makes a preparatory call of the named function. It is recorded in the truth with the kind "setup".
 int add_setup(const std::string& name, int result);
 template<class... Arguments>
 int setup(const std::string& name, Arguments... arguments)

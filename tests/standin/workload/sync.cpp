@@ -30,7 +30,8 @@ struct Row {
 
 int on_context(void* f, const Target&)
 {
-    return call_symbol(f, static_cast<void*>(nullptr)); // a null argument: the current context, for _v2
+    return call_symbol(f, static_cast<void*>(nullptr)); // null: the current context, which _v2 functions take as
+                                                        // argument
 }
 int on_stream(void* f, const Target& t)
 {
@@ -44,7 +45,7 @@ int wait_event(void* f, const Target& t)
 {
     return call_symbol(f, t.stream, t.event, t.flags);
 }
-int wait_value(void* f, const Target& t) // 32-bit values use half of `value`
+int wait_value(void* f, const Target& t) // functions for 32-bit values access half of `value`
 {
     static uint64_t value = 0;
     return call_symbol(f, t.stream, &value, 0ull, 0u);

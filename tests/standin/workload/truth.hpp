@@ -14,7 +14,8 @@ namespace workload {
 
 // Arguments of a copy, fill, prefetch, allocation or free.
 struct Data {
-    std::optional<uint64_t> bytes;                    // bytes per call; unset if unreadable
+    std::optional<uint64_t> bytes;                    // bytes per call; unset if the driver could not read the
+                                                      // arguments
     uint64_t copies = 0;                              // copies per call; 0: not a copy
     std::vector<uint64_t> sizes{};                    // bytes of each copy of a batch
     std::string source{}, destination{}, direction{}; // empty: none
@@ -32,11 +33,11 @@ struct Call {
     standin::Dim3 grid, block;
     uint64_t shared = 0;
     uint64_t stream = 0;
-    int device = -1; // of the calling thread
+    int device = -1; // device of the calling thread
     int result = 0;
     bool recorded = false; // captured into a graph
-    bool nested = false;   // made by the runtime for a runtime call, which is listed, too
-    bool implied = false;  // not a call, but an effect of another call
+    bool nested = false;   // a driver call that the runtime made for a runtime call that is also listed
+    bool implied = false;  // not a call, but memory freed by a call listed elsewhere
     uint64_t kernels = 0;  // kernels that one call starts
     std::optional<Data> data;
     std::optional<bool> synchronous; // the caller waits for the device; only for timed kinds
@@ -49,8 +50,8 @@ struct Call {
 
 struct Tally {
     uint64_t count = 0;
-    uint64_t duration_ns = 0; // measured around the calls
-    uint64_t slept_ns = 0;    // requested delays of these calls
+    uint64_t duration_ns = 0; // total time of the calls, measured by the caller
+    uint64_t slept_ns = 0;    // total of the requested delays of these calls
 
     void operator+=(const Tally& more)
     {
