@@ -61,7 +61,7 @@ private:
     }
 
     // Series from the first source that both recordings have. If the tables of a recorded tool lack a count, the count
-    // is 0. If they lack a time, a size or a split measure, that was not recorded.
+    // is 0. If they lack a time, a size or a split measure, the value is unknown.
     std::optional<Pair> pair_of(size_t number)
     {
         const Measure& measure = measures()[number];
@@ -102,7 +102,7 @@ private:
         for (const Series& one : a_.series()) {
             if (one.measure != whole || !b_.series().contains(one))
                 continue;
-            // The two measures may list the tool at different positions.
+            // The tool may have different indices in the sources of the two measures.
             const std::string_view tool = measures()[whole].sources[one.source].tool;
             const auto& sources = measures()[part].sources;
             const auto* const source = std::ranges::find(sources, tool, &Source::tool);

@@ -25,7 +25,7 @@ struct WorkUnit {
 struct Compared {
     std::string group;
     size_t measure = 0;
-    std::string name; // of a split measure: value of the key by which it is split
+    std::string name; // for a split measure: value of its split key, such as "H2D"; otherwise empty
     Change change;
     double cost = 0; // change of the time spent in the measure's family of calls, as a share of wall time
 

@@ -24,9 +24,9 @@ constexpr std::string_view examples =
     "  cudalaunch -l --record before.json 1   # record until Ctrl-C; repeat after the change\n"
     "  cudadiff before.json after.json        # what changed\n"
     "  cudadiff a.json,a2.json.gz b.json      # several recordings on one side\n"
-    "  cudadiff --per graph-launch A B        # per unit of work, if the runs do different amounts\n"
+    "  cudadiff --per graph-launch A B        # per unit of work, if the amounts of work differ\n"
     "  cudadiff --per kernel:adam A B         # per launch of that kernel\n"
-    "  cudadiff --by process A B              # each process by its name\n"
+    "  cudadiff --by process A B              # compare each process, by its name\n"
     "  cudadiff --fail-if 'launches>+10%' A B # for CI: exit 3 if launches grew by more than 10%\n"
     "  cudadiff --json A B                    # one JSON object per measure\n";
 
@@ -137,7 +137,7 @@ void warn_of_side(std::string_view letter, const Facts& facts)
         {static_cast<double>(facts.events), "lines of -e are not compared: this is not supported for their tool"},
         {static_cast<double>(facts.no_tool), "rows are not compared: the first line of their run is missing"},
         {static_cast<double>(facts.dropped_rows), "rows are not compared: there are too many kernels"},
-        {static_cast<double>(facts.unread.not_json), "lines are not JSON of a tool"},
+        {static_cast<double>(facts.unread.not_json), "lines are not JSON output of a tool"},
         {static_cast<double>(facts.unread.other_schema), "lines have an unknown schema"},
         {static_cast<double>(facts.unread.damage.bytes), "bytes are damaged"},
         {static_cast<double>(facts.unread.damage.long_lines), "lines are too long"},

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t series_max = 20'000, sums_max = 2'000'000, texts_max = 16, sizes_max = 4096;
 constexpr size_t parts_wanted = 12; // blocks per tool; the Mann-Whitney test needs about ten, and some may be empty
-constexpr double max_figure = 2e19; // all values have at most 64 bits
+constexpr double max_figure = 2e19; // limit for plausible values, which have at most 64 bits
 
 void note(std::set<std::string>& texts, std::string_view text)
 {
@@ -107,7 +107,8 @@ void Side::add_record(const RecordedRun& of, const Record& record)
         add_table_row(run, record);
 }
 
-// Adds the line to an interval of one second, so that its lines add up to the same values as a table of that second.
+// Adds the line to an interval of one second. The lines of an interval add up to the same values as a table of that
+// second.
 void Side::add_event(Run& run, const Record& row, double time_ns)
 {
     if (time_ns < 1 || time_ns > 1e19)

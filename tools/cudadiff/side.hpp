@@ -23,7 +23,7 @@ struct Series {
     std::string group; // empty: the whole recording
     size_t measure = 0;
     size_t source = 0;
-    std::string name; // of a split measure: value of the key by which it is split
+    std::string name; // for a split measure: value of its split key, such as "H2D"; otherwise empty
     auto operator<=>(const Series&) const = default;
 };
 

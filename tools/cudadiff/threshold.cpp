@@ -61,9 +61,9 @@ std::vector<std::string> Threshold::failures(const Comparison& comparison) const
                     fmt::format("--fail-if {} is met{}: {}", printable(text), group, percent_text(change)));
         }
     if (!found)
-        throw Error(fmt::format("--fail-if {} cannot be decided: the recordings do not both have this measure",
-                                printable(text)),
-                    "cudadiff --json lists the measures that both have");
+        throw Error(
+            fmt::format("--fail-if {} cannot be decided: at least one recording lacks this measure", printable(text)),
+            "cudadiff --json lists the measures that both have");
     return sentences;
 }
 

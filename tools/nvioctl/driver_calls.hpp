@@ -50,7 +50,7 @@ struct DriverGroup {
     uint64_t errors = 0;
     uint64_t unknown = 0; // calls whose result is not known
     uint64_t bytes = 0;
-    uint64_t virtual_bytes = 0; // address space; not in `bytes`
+    uint64_t virtual_bytes = 0; // bytes of address space, not included in `bytes`
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;
     uint64_t pending = 0;

@@ -28,7 +28,7 @@ const ProcessField<XidLine> xid_fields[] = {
     {{"GPU", "gpu", Unit::text, 12},
      in_any_run,
      [](const XidLine& l, const AnyRun&) { return text_if_any(l.report.device); },
-     "PCI address."},
+     "PCI address of the GPU."},
     {{"XID", "xid", Unit::count, 4},
      in_any_run,
      [](const XidLine& l, const AnyRun&) { return Cell(uint64_t{l.report.xid}); },
