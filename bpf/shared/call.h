@@ -16,22 +16,23 @@
 #define CALL_RECORDED 1     /* the call was recorded by a stream capture, not executed */
 #define CALL_ASYNCHRONOUS 2 /* the function returns before the work is done */
 #define CALL_NOT_READY 4    /* a poll: the work is not done yet */
-#define CALL_IN_PARTS 8   /* a report was made during the call; the front end splits the call's time between reports */
-#define CALL_UNTRACKED 16 /* the allocation cannot be matched with its free, so it is not part of live memory */
-#define CALL_SUBJECT 32   /* call_key.subject has an ioctl's command, class or function */
-#define CALL_VIRTUAL 64   /* the call's bytes are address space, not memory */
-#define CALL_GENERATION 128 /* generation that the row belongs to, one of two (base/call.bpf.h) */
+#define CALL_IN_PARTS 8     /* a report was printed during the call, so its time is split among reports */
+#define CALL_UNTRACKED 16   /* the allocation cannot be matched with its free, so it is not part of live memory */
+#define CALL_SUBJECT 32 /* the upper half of call_key.subject is the control command, class or function of an ioctl */
+#define CALL_VIRTUAL 64 /* the call's bytes are address space, not memory */
+#define CALL_GENERATION 128 /* the row belongs to the second of two generations (base/call.bpf.h) */
 
 #define FEW_BLOCKS 32 /* a grid with fewer blocks cannot fill a GPU */
 
 struct launch_form {
-    __u16
-        blocks; /* bucket of the grid's number of blocks; without shapes, the bucket of 1 (few) or FEW_BLOCKS (many) */
-    __u16 threads; /* bucket of the number of threads in a block */
+    /* Histogram bucket of the number of blocks in the grid. With distinguish_few_blocks, it
+     * is the bucket of 1 (few) or of FEW_BLOCKS (many). */
+    __u16 blocks;
+    __u16 threads; /* histogram bucket of the number of threads in a block */
 };
 
 struct copy_form {
-    __u16 size;     /* bucket of the copy's bytes */
+    __u16 size;     /* histogram bucket of the copy's size in bytes */
     __u8 direction; /* enum direction */
     __u8 memory;    /* enum memory of source and destination: see copy_memory() */
 };
@@ -42,7 +43,7 @@ struct wait_form {
 };
 
 struct memory_form {
-    __u16 size;   /* bucket of the allocation's bytes */
+    __u16 size;   /* histogram bucket of the allocation's size in bytes */
     __u8 holding; /* enum holding */
     __u8 zero;
 };
@@ -58,13 +59,14 @@ struct driver_form {
     __u8 outcome; /* enum driver_outcome: meaning of the result */
 };
 
-/* Key of a row. Fields by which the view does not group are 0. The key contains the histogram buckets of shape, size
- * and duration. Since a kernel uses only a few buckets, the rows are a sparse histogram that needs one lookup per call.
- * Hashing the key is a large part of a call's cost, so rarely used fields come last, and the map's key size may be
- * reduced to omit them. */
+/* Key of a row in the table `calls`. Fields by which the tool does not group calls are 0. The key contains the
+ * histogram buckets of shape, size and duration. Since the calls of a kernel use only a few buckets, the rows are a
+ * sparse histogram that needs one lookup per call. Hashing the key is a large part of a call's cost, so rarely used
+ * fields are at the end. If they are not needed, the front end makes the map's keys shorter. */
 struct call_key {
     struct image image;
-    __u8 kind; /* enum probe_kind, or enum driver_entry; some values include several kinds of the probe table */
+    __u8 kind; /* enum probe_kind or enum driver_entry; KIND_LAUNCH and KIND_COPY also stand for similar kinds of the
+                  probe table */
     __u8 layer;
     __u8 flags;
     __u8 device;
@@ -76,11 +78,12 @@ struct call_key {
         struct graph_form graph;
         struct driver_form driver;
     };
-    __u64 subject; /* depends on the kind: CUfunction, CUkernel or host stub; graph, or its number; host function;
-                      event; number of a context; request of an ioctl, with its subject in the upper half */
+    __u64 subject; /* object of the call, depending on its kind: CUfunction, CUkernel or host stub; graph or our id for
+                      it; host function; event; our id for a context; ioctl request, with the ioctl's subject in the
+                      upper half */
     /* fields that are used if results, durations or functions are reported */
     __s32 result;
-    __u16 duration; /* histogram bucket of the duration, rate or lifetime, in the unit of the view */
+    __u16 duration; /* histogram bucket of the duration, rate or lifetime, in the unit that the tool uses */
     __u16 function; /* number of the function's row in the probe table; 0: none */
     /* fields that only detailed views use */
     __u32 tid;
@@ -96,14 +99,14 @@ struct launch_shape {
     __u64 smem; /* dynamic shared memory, bytes */
 };
 
-/* One copy, or all copies of a batch after the first BATCH_MAX. */
+/* One copy, or several copies of a batch that are counted together (record_batched()). */
 struct copy {
     __u64 bytes; /* total size */
     __u64 destination;
     __u64 source;
     __u32 copies;
     __u8 sized;  /* nonzero if `bytes` is known */
-    __u8 begins; /* this is the first copy of its call */
+    __u8 begins; /* nonzero for the first copy of its call */
     __u8 zero[2];
 };
 
@@ -127,7 +130,7 @@ struct memory_call {
 struct graph_call {
     __u64 graph; /* handle; 0: none */
     __u64 exec;
-    __u32 kernels; /* number of known kernel nodes; for a launch, number of kernels that it starts */
+    __u32 kernels; /* number of known kernel nodes; for a launch, these are the kernels that it starts */
     __u32 copies;  /* number of copy and set nodes */
     __u32 others;
     __u32 unknown; /* nonzero if the graph also has nodes that are not counted here */
@@ -137,9 +140,9 @@ struct graph_call {
  * on the kind. Rows are merged by adding their counters, unless merges_of() in src/rows/calls.cpp has another rule. */
 enum call_figure {
     CALL_COUNT,
-    CALL_TOTAL_NS, /* latency */
+    CALL_TOTAL_NS, /* total latency */
     CALL_MAX_NS,
-    CALL_LAST, /* time of the last call, in jiffies or ns; the CPU with the latest call has the last shape or size */
+    CALL_LAST, /* time of the last call, in jiffies or ns; when rows are merged, it selects the last shape or size */
     FIRST_KIND_FIGURE,
     CALL_FIGURES = FIRST_KIND_FIGURE + 4,
 };
@@ -152,7 +155,8 @@ enum copy_figure {
     COPY_BYTES = FIRST_KIND_FIGURE,
     COPY_SMALL,     /* number of copies of less than SMALL_COPY bytes */
     COPY_UNSIZED,   /* number of copies of unknown size */
-    COPY_CONTINUED, /* number of copies after the first of a batch; CALL_COUNT minus this is the number of calls */
+    COPY_CONTINUED, /* number of copies that are not the first of their call; CALL_COUNT minus this is the number of
+                       calls */
 };
 
 enum memory_figure {
@@ -171,8 +175,8 @@ struct call_stats {
     __u64 v[CALL_FIGURES];
 };
 
-/* Amounts that one call adds to the counters of its kind. The kernel adds them, or the front end if the table had no
- * room for the call. */
+/* Amounts that one call adds to the counters of its kind. BPF programs add these amounts. If the table had no room for
+ * the call, the front end adds them. */
 static inline __attribute__((always_inline)) void sums_of_copy(const struct copy* copy, __u64* v)
 {
     v[COPY_BYTES] = copy->bytes;
@@ -241,7 +245,7 @@ static inline __attribute__((always_inline)) __u8 copy_memory(__u8 source, __u8 
     return (__u8)(source << 4 | destination);
 }
 
-/* Lines of -e. They form a ring in an array that the front end maps into its memory. */
+/* Lines: the records of option -e. They form a ring in an array that the front end maps into its memory. */
 
 /* Line N is stored in element 1 + N % capacity. */
 struct line {
@@ -251,10 +255,9 @@ struct line {
 
 /* Positions in the ring. They are stored in element 0. */
 struct line_positions {
-    __u64 reserved; /* number of lines for which a place was reserved; written by BPF programs */
+    __u64 reserved; /* number of lines for which a slot was reserved so far; written by BPF programs */
     __u64 padding[15];
-    __u64
-        consumed; /* number of lines that the front end has read, and whose places are free; written by the front end */
+    __u64 consumed; /* number of lines read so far, whose slots are free again; written by the front end */
 };
 
 #endif

@@ -8,8 +8,8 @@
 #include "process.h"
 
 /* Adjacent fields in NCCL's struct for a communicator. Their order is the same in NCCL 2.18 to 2.31, and in RCCL since
- * ROCm 6.0. In older versions, 8 bytes of the unique id precede the rank. These serve as the hash, because they are the
- * same in all ranks. */
+ * ROCm 6.0. In older versions, the 8 bytes before the rank are a part of the unique id. They serve as the hash too,
+ * because they are the same in all ranks. */
 struct comm_identity {
     __u64 hash;
     __s32 rank;
@@ -19,8 +19,8 @@ struct comm_identity {
 
 #define COMM_DEVICES_MAX 64
 
-/* Flag in a cookie's word, which otherwise holds the rank's offset / 8. It marks NCCL 2.21 and later, in which
- * communicators begin with COMM_MAGIC until they are destroyed. */
+/* Flag in the word of a probe's cookie that holds the rank's offset / 8. It is set for NCCL 2.21 and later. There, each
+ * communicator begins with COMM_MAGIC until it is destroyed. */
 #define COMM_HAS_MAGIC (1u << 23)
 #define COMM_MAGIC 0x0280028002800280ULL
 
@@ -29,8 +29,8 @@ struct comm_record {
     __u32 type;   /* RECORD_COMM */
     __u32 number; /* our id for the communicator, also used in collective_call.comm */
     struct image image;
-    struct comm_identity identity; /* ranks 0: unknown */
-    __u32 made;                    /* nonzero if the creation was seen, so that no call was missed */
+    struct comm_identity identity; /* if `ranks` is 0, the identity is unknown */
+    __u32 made; /* nonzero if the communicator's creation was seen, so that all of its calls were seen */
 };
 
 #define COLLECTIVE_IN_PROGRESS 7 /* ncclInProgress (2.14): result of nonblocking communicators; not a failure */
@@ -51,8 +51,9 @@ struct collective_call {
     __u32 row;  /* number of the function's row in the probe table */
     __u32 pid;
     __u32 tid;
-    __u32 comm;     /* 0: none */
-    __u32 sequence; /* sequence number in the communicator, from 1 on; a gap means lost records; 0: not numbered */
+    __u32 comm;     /* our id for the communicator; 0: none */
+    __u32 sequence; /* number of the call among the communicator's calls, from 1 on; a missing number is a lost record;
+                       0: not numbered */
     __s32 result;
     __u8 data_type;    /* enum ncclDataType_t */
     __u8 reduction;    /* enum ncclRedOp_t; COLLECTIVE_OWN_REDUCTION for all user-defined ones */

@@ -7,7 +7,7 @@
 
 /* Key of a thread's gaps that have the same histogram bucket. */
 struct gap_key {
-    __u32 place; /* index in the table of threads */
+    __u32 place; /* the thread's index in the table of threads */
     __u32 bucket;
     __u64 stream; /* 0 if gaps are not per stream */
 };
@@ -28,7 +28,7 @@ struct gap_launch {
 
 struct gap_count {
     __u64 count;
-    __u64 ns[TIME_PARTS]; /* sums over all gaps */
+    __u64 ns[TIME_PARTS]; /* time in each part (enum time_part), summed over all gaps */
 };
 
 struct gap_owner {
@@ -40,17 +40,18 @@ enum woken_by {
     WOKEN_BY_UNKNOWN,
     WOKEN_BY_THREAD,
     WOKEN_BY_TIMEOUT,   /* timeout of the system call in which the thread blocked */
-    WOKEN_BY_SIGNAL,    /* signal that an interrupt sent, for a timer or for I/O */
+    WOKEN_BY_SIGNAL,    /* signal that was sent by an interrupt, for a timer or for I/O */
     WOKEN_BY_INTERRUPT, /* interrupt from a device, the network, or a timer that is not the thread's timeout */
 };
 
-/* The thread that ended a thread's longest blocked time in a period, and the reason of that blocked time. */
+/* The thread that woke another thread from its longest blocked time in a period, and the reason why that thread was
+ * blocked. */
 struct waker {
     __u32 pid;
     __u32 tid;     /* 0: the waker is not a thread, or the thread was not blocked */
     char comm[16]; /* name of the waking thread */
     __u64 blocked_ns;
-    __u32 part;       /* enum time_part of the blocked time */
+    __u32 part;       /* enum time_part of the blocked time: its reason */
     __s32 user_stack; /* stack ids of the blocked thread, if requested and if it was not in a call; negative: unknown */
     __s32 kernel_stack;
     __u32 by;                 /* enum woken_by */
@@ -59,13 +60,14 @@ struct waker {
     char folder[FOLDER_NAME]; /* last folder of the file's path */
 };
 
-/* The time that a thread spent in each part during a period, and the waker after its longest blocked time. */
+/* The time that a thread spent in each part (enum time_part) during a period, and the waker that ended its longest
+ * blocked time. */
 struct period {
     __u64 ns[TIME_PARTS];
     struct waker waker;
 };
 
-/* A period in progress. period.ns holds the thread's totals at the start of the period. */
+/* A period in progress. Until the period ends, period.ns holds the thread's totals at the start of the period. */
 struct open_period {
     __u64 since; /* start, in ns after thread_time.begin_ns; 0: no period */
     struct period period;
@@ -76,8 +78,8 @@ struct open_period {
  * wake-ups are recorded. */
 struct waking_thread {
     struct thread_time time;
-    __u64 woke_ns;        /* time of the last recorded wake-up, or, before the first one, time at which tracking began;
-                             CLOCK_MONOTONIC */
+    __u64 woke_ns;        /* CLOCK_MONOTONIC time of the last recorded wake-up; before the first wake-up, time at which
+                             tracking began */
     struct period open;   /* period in progress, since woke_ns */
     struct period before; /* period between the last two recorded wake-ups */
     __u32 known;          /* nonzero if `before` is valid */
@@ -86,7 +88,7 @@ struct waking_thread {
 
 #define WAKERS 3 /* at most this many wake-ups are traced back from a gap */
 
-/* One line of -e. */
+/* A gap, printed as one line by cudagap -e. */
 struct gap_record {
     __u32 type; /* RECORD_GAP */
     __u32 tid;
@@ -97,8 +99,8 @@ struct gap_record {
     struct period gap; /* the parts add up to gap_ns */
     __u32 running;     /* number of runnable threads at the gap's end on the CPUs that this thread may use */
     __u32 cpus;        /* number of these CPUs; 0: unknown */
-    /* Periods of the thread's waker, of that waker's waker, and so on. Each is the period between that waker's last two
-     * recorded wake-ups. */
+    /* A chain of wakers: the waker of the thread, the waker of that waker, and so on. Each element is the period
+     * between the last two recorded wake-ups by one of these wakers. */
     __u32 known; /* number of valid elements in `wakers` */
     __u32 zero;
     struct period wakers[WAKERS];

@@ -14,7 +14,7 @@ struct graph_nodes {
                       began */
 };
 
-/* A graph. The table finds it by its handle, as long as the handle is valid. */
+/* A graph. The key of its table entry is its handle, which is valid until the graph is destroyed. */
 struct graph {
     __u64 number;  /* our id, unique among all graphs of all processes; needed because handles are reused */
     __u64 born_ns; /* creation time, CLOCK_MONOTONIC; 0: before tracing began */
@@ -26,11 +26,11 @@ struct graph_exec {
     __u64 handle;
     __u64 born_ns;
     __u64 instantiate_ns; /* duration of the instantiation */
-    __u64 graph;          /* handle of the graph from which it was instantiated; 0: unknown */
+    __u64 graph;          /* handle of the graph from which this one was instantiated; 0: unknown */
     struct graph_nodes nodes;
 };
 
-/* The result of an update is unknown. Other results are values of enum CUgraphExecUpdateResult. */
+/* The result of an update could not be read. All other results are values of enum CUgraphExecUpdateResult. */
 #define UPDATE_REASON_UNKNOWN 0xff
 
 /* Sent when an executable graph is destroyed, because the front end has yet to report its last calls. */

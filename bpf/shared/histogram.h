@@ -8,8 +8,8 @@
 #define HISTOGRAM_SUB_BITS 3
 #define HISTOGRAM_BUCKETS 496 /* the bucket of 2^64 - 1 is 495 */
 
-/* 1 for a nonzero value below 2^63, else 0. Avoids a comparison, because the compiler turns it into a branch, and the
- * verifier follows each branch. */
+/* Returns 1 for a nonzero value of at most 2^63, else 0. Uses no comparison, because the compiler would turn it into a
+ * branch, and the verifier follows each branch. */
 static inline __attribute__((always_inline)) unsigned long long is_nonzero(unsigned long long v)
 {
     v = 0 - v;
@@ -17,7 +17,7 @@ static inline __attribute__((always_inline)) unsigned long long is_nonzero(unsig
     return v >> 63;
 }
 
-/* 1 for 0, else 0, for any value. */
+/* Returns 1 if the value is 0, else 0. Valid for all values. */
 static inline __attribute__((always_inline)) unsigned long long is_zero(unsigned long long v)
 {
     v |= 0 - v;

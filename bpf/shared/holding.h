@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Live allocations of processes, one entry each. */
+/* Live allocations of processes, with one table entry per allocation. */
 #ifndef GPUSNOOP_HOLDING_H
 #define GPUSNOOP_HOLDING_H
 
@@ -12,17 +12,18 @@
  * entries, while a hash also uses 16 bytes per possible entry. */
 
 /* The address space of a process that uses the driver. When a context ends, its memory is freed, but we do not know
- * which ranges belonged to it. So the epoch, which is part of all keys, changes, and all ranges of the process become
- * invalid. The front end deletes the entries of old epochs. */
+ * which ranges of addresses belonged to the context. So the epoch changes. It is part of all keys, so all ranges of the
+ * process become invalid. The front end deletes the entries of old epochs. */
 struct address_space {
     __u32 epoch;
-    __u32 whole;   /* nonzero if all ranges since the first call are known, so that any other host memory is pageable */
+    __u32 whole;   /* nonzero if all ranges are known since the process's first call; then all other host memory is
+                      pageable */
     __u64 entries; /* number of entries of this epoch in the tables `allocations` and `ranges` */
 };
 
-/* Key of an address or a handle, with all bits significant. The size of the key without `prefix` is a multiple of 8
- * bytes, because in a trie the value directly follows the key, and atomic additions to the value must not cross cache
- * lines. */
+/* Key of an address or a handle, with all bits significant. Without `prefix`, the size of the key is a multiple of 8
+ * bytes. The reason is that a trie stores the value directly after the key, and atomic additions to the value must not
+ * cross cache lines. */
 struct place_key {
     __u32 prefix; /* WHOLE_PLACE */
     struct image image;
@@ -53,7 +54,8 @@ enum space {
     SPACE_POOL,
 };
 
-/* Above all bits of user addresses, which have 56 bits with five-level page tables. */
+/* Position of enum space in held_key.place, above all bits of a user address. With five-level page tables, user
+ * addresses have 56 bits. */
 #define SPACE_SHIFT 56
 
 static inline __attribute__((always_inline)) enum space space_of(__u32 holding)
@@ -79,7 +81,8 @@ struct held_key {
 };
 
 /* With its key and the kernel's overhead, an entry takes 128 bytes, which is one of the allocator's sizes. A larger
- * entry would take 192 bytes. Fields by which the view does not group have the same values as in call_key. */
+ * entry would take 192 bytes. Fields by which the tool does not group calls have the same values as in struct
+ * call_key. */
 struct held {
     __u64 bytes;
     __u64 since_ns; /* CLOCK_MONOTONIC */
@@ -95,16 +98,16 @@ struct held {
 
 /* Totals of a process's live memory. They include only allocations that were seen. */
 struct held_bytes {
-    __u64 now; /* device memory */
+    __u64 now; /* bytes of live device memory */
     __u64 peak;
     __u64 entries; /* number of live allocations of any kind of memory */
 };
 
 struct holding_record {
     __u32 type;
-    __u32 context; /* RECORD_CONTEXT_ENDED: our id for the context; 0: unknown */
+    __u32 context; /* with RECORD_CONTEXT_ENDED, our id for the context; 0: unknown */
     struct held_key key;
-    struct held held; /* RECORD_REPLACED: the old allocation */
+    struct held held; /* with RECORD_REPLACED, the old allocation */
 };
 
 /* True for memory that is freed with the context in which it was allocated; other memory belongs to the process.

@@ -22,9 +22,9 @@ enum driver_node {
     NODES,
 };
 
-#define MINOR_ANY 0xfffff /* minor in a device number that matches all minors of this major without their own entry */
+#define MINOR_ANY 0xfffff /* in a key, stands for all minors of the major that have no entry of their own */
 
-/* Flag of a node: the driver's functions are hooked, so system calls on the node are not counted. */
+/* Flag of an enum driver_node: the driver's functions are hooked, so system calls on this node are not counted too. */
 #define NODE_BY_FUNCTION 0x80
 
 /* Each driver numbers its own commands. */
@@ -46,7 +46,7 @@ enum driver_entry {
     ENTRY_MMAP,
 };
 
-/* Meaning of call_key.result. Most failing calls return 0, with an NV_STATUS in their struct. */
+/* Meaning of call_key.result. Most failing calls return 0, and the driver stores an NV_STATUS in their struct. */
 enum driver_outcome {
     OUTCOME_UNKNOWN, /* the call returned 0, but its status is unreadable or at an unknown offset */
     OUTCOME_OK,
@@ -76,7 +76,7 @@ struct command_layout {
 /* Key of a command whose struct holds a size in bytes. */
 struct size_key {
     struct command_key command;
-    __u32 subject; /* 0 for commands without one */
+    __u32 subject; /* 0 for commands without a subject */
     __u32 zero;
 };
 
@@ -93,7 +93,7 @@ struct driver_call {
     struct call_key key;
     __u64 since_ns;        /* CLOCK_MONOTONIC */
     __u64 argument;        /* address of the command's struct */
-    __u64 thread_start_ns; /* CLOCK_BOOTTIME, because thread ids are reused */
+    __u64 thread_start_ns; /* start of the thread, CLOCK_BOOTTIME; needed because thread ids are reused */
 };
 
 #define RECENT_CALLS 8
@@ -121,7 +121,7 @@ struct xid_record {
     __u32 xid;
     __u64 time_ns;   /* CLOCK_MONOTONIC */
     char device[32]; /* PCI address */
-    char text[256];  /* the driver's message; empty if the hook does not provide it */
+    char text[256];  /* the driver's message; empty if the probed function does not provide it */
 };
 
 static inline __attribute__((always_inline)) enum command_space space_of_node(__u8 node)
@@ -144,7 +144,7 @@ static inline __attribute__((always_inline)) enum command_space space_of_node(__
     }
 }
 
-/* True for errors, not for warnings. */
+/* True if the call failed. A success with a warning is not a failure. */
 static inline __attribute__((always_inline)) int is_failure(__u8 outcome, __s32 result)
 {
     return outcome == OUTCOME_ERRNO || (outcome == OUTCOME_STATUS && result && (__u32)result < NV_WARNINGS);

@@ -6,7 +6,7 @@
 
 #include <linux/bpf.h>
 
-/* Makes bpf_tracing.h use pt_regs below, with the kernel's own field names. */
+/* Makes bpf_tracing.h use the kernel's field names, which struct pt_regs below also uses. */
 #define __VMLINUX_H__
 
 typedef __u8 u8;
@@ -36,7 +36,7 @@ struct pt_regs {
 struct pt_regs {
     u64 regs[31], sp, pc, pstate;
 } CONTEXT;
-struct user_pt_regs { /* the name that bpf_tracing.h uses */
+struct user_pt_regs { /* bpf_tracing.h uses this name */
     u64 regs[31], sp, pc, pstate;
 } CONTEXT;
 #else
@@ -174,7 +174,7 @@ struct pid {
 };
 
 struct return_instance {
-    unsigned long stack; /* address of the slot of the return address */
+    unsigned long stack; /* address of the stack slot that held the return address */
     unsigned long orig_ret_vaddr;
     struct return_instance* next;
 };
@@ -228,9 +228,9 @@ struct sched_entity {
 
 struct sched_info {
     unsigned long pcount;            /* number of times that the task got a CPU */
-    unsigned long long run_delay;    /* ns spent waiting for a CPU, without the current wait */
-    unsigned long long last_arrival; /* last time that the task got a CPU, by the queue's clock */
-    unsigned long long last_queued;  /* start of the current wait, by the queue's clock; 0: not waiting */
+    unsigned long long run_delay;    /* total time spent waiting for a CPU, in ns, without the current wait */
+    unsigned long long last_arrival; /* last time that the task got a CPU, by the run queue's clock */
+    unsigned long long last_queued;  /* start of the current wait for a CPU, by the run queue's clock; 0: not waiting */
 };
 
 struct thread_struct {
@@ -268,7 +268,7 @@ struct task_struct {
 };
 
 struct file___socket {
-    void* private_data; /* the socket, if the file is one */
+    void* private_data; /* for a socket's file: the struct socket */
 };
 
 struct net_device {
@@ -315,7 +315,7 @@ struct task_struct___6_18 { /* from 6.18 on, tasks are throttled individually, w
 };
 
 struct trace_entry {
-    int pid; /* the struct has eight bytes, including fields that are not used here */
+    int pid; /* in the kernel, this struct has eight bytes, with fields that are omitted here */
 };
 
 struct trace_event_raw_sys_enter {

@@ -21,9 +21,10 @@ struct name_record {
     struct image image;
     __u64 handle;
     __u64 alias;        /* 0 if the record has a name */
-    __u64 name_address; /* address in the process; the front end reads the name there if `length` is not positive */
-    __s32 length;       /* length of the name with its terminating zero; negative if its page was not in memory */
-    __u32 capacity;     /* bytes reserved after the record; a name with this length may have been truncated */
+    __u64 name_address; /* address of the name in the process; if `length` is not positive, the front end reads the name
+                           there */
+    __s32 length;   /* length of the name with its terminating zero; negative if the name's page was not in memory */
+    __u32 capacity; /* bytes reserved after the record; a name with this length may have been truncated */
 };
 
 #endif

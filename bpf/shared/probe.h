@@ -16,8 +16,8 @@
 #define COOKIE_SECOND 0x80000000u /* the probe belongs to the second attachment */
 #define COOKIE_HOOK_SHIFT 32      /* number of the hook */
 #define HOOKS_MAX 64
-/* A word that depends on the probed file: for CUDA and HIP, the number of the driver file; for NCCL, the offset / 8 of
- * the rank in a communicator. */
+/* The upper bits of a cookie are a word that depends on the probed file. For CUDA and HIP, it is the number of the
+ * driver file. For NCCL, it is the offset of the rank in a communicator, divided by 8. */
 #define COOKIE_OF_DRIVER (1ULL << 39) /* the word is the number of a driver file */
 #define COOKIE_WORD_SHIFT 40
 #define COOKIE_WORD_MAX ((1u << 24) - 1)
@@ -39,18 +39,18 @@ enum hit {
 /* WORD_ZERO is the word of an argument that the call does not have. It reads as 0. */
 #if defined(__TARGET_ARCH_x86) || defined(__x86_64__)
 #define ARGUMENT_REGISTERS 6
-#define WORD_ZERO 6 /* index of a constant among the words */
+#define WORD_ZERO 6 /* index of the constant 0 among the words */
 #define WORDS_HAVE_CONSTANTS 1
 #else
 #define ARGUMENT_REGISTERS 8
 #define WORD_ZERO 64 /* higher than any word, because the array of words has no room for constants */
 #define WORDS_HAVE_CONSTANTS 0
 #endif
-#define WORD_ONE (WORD_ZERO + 1) /* word of an argument that the call does not have; reads as 1 */
+#define WORD_ONE (WORD_ZERO + 1) /* like WORD_ZERO, but reads as 1 */
 #define WORD_BLOCK 8             /* first word of the block */
 #define BLOCK_WORDS_MAX 32
 #define LAUNCH_WORDS_MAX 8 /* maximum size in words of a block that is read at once; a power of two */
-#define WORDS 16           /* number of words, for registers, constants and a block that is read at once */
+#define WORDS 16           /* size of the array for registers, constants and a block that is read at once */
 
 /* Part of a word. The bits control how operand_part() shifts the word. */
 enum part {
@@ -151,7 +151,7 @@ enum probe_kind {
                              the thread's device; frees its memory */
     KIND_CONTEXT_RELEASE, /* releases the primary context of ARG_DEVICE, which ends when its last holder releases it */
     KIND_TRIM,            /* a pool frees memory that it keeps in reserve */
-    KIND_INIT,            /* the first call of a process */
+    KIND_INIT,            /* initialization of the driver, which is the first call of a process */
     KIND_GRAPH_NEW,       /* *ARG_OUT is a graph: empty, or a copy of ARG_GRAPH */
     KIND_GRAPH_NODE,      /* adds a node to ARG_GRAPH: the child graph ARG_CHILD, or a node of the kind that the row or
                              ARG_NODE_TYPE gives */
@@ -237,7 +237,7 @@ enum graph_node {
     NODE_SET,
     NODE_HOST,
     GRAPH_NODES,
-    NODE_UNSPECIFIED = GRAPH_NODES, /* the row does not give the kind */
+    NODE_UNSPECIFIED = GRAPH_NODES, /* the row does not specify the kind of node */
 };
 
 enum wait {
@@ -254,7 +254,8 @@ enum wait {
 
 #define PROBE_ROWS_MAX 1024 /* maximum number of rows per tool, a power of two */
 
-/* Enumerations of memory types. Each value here is the enumeration's offset in one table for all of them. */
+/* Enumerations of memory types in CUDA and HIP. They share one lookup table (memory_of_type in kinds/copy.bpf.h). Each
+ * value here is the offset of one enumeration in that table. */
 enum memory_types {
     TYPES_CUDA = 0,    /* CUmemorytype, up to 4 */
     TYPES_OPERAND = 8, /* CUmemcpy3DOperandType, up to 2 */

@@ -9,7 +9,7 @@
  * containers are in v1 hierarchies. We read only one of these hierarchies. */
 struct cgroups {
     __u64 v2;
-    __u64 v1; /* cgroup in the v1 hierarchy that we read; 0 if we read none */
+    __u64 v1; /* id in the v1 hierarchy that we read; 0 if we read none */
 };
 
 /* Controllers whose v1 hierarchy can be read. src/who/cgroup_mounts.cpp has their mount names. */
@@ -26,11 +26,12 @@ enum cgroup_controller {
 };
 
 #define CGROUP_PATH_BYTES 2048
-#define CGROUP_DEPTH_MAX 1024 /* maximum number of levels; high, because the names near the root identify the owner */
+/* Maximum number of levels. It is high, because the names near the root are read last, and they identify the owner. */
+#define CGROUP_DEPTH_MAX 1024
 #define CGROUP_DEPTH_UNROLLED 32 /* the same limit before 5.17, which has no bpf_loop */
 #define CGROUP_WALK_MAX 256      /* at most this many levels below a target cgroup are traced with it */
 
-#define CGROUP_ANY_USER 0xffffffff /* the directory is writable by others, so any user may create cgroups */
+#define CGROUP_ANY_USER 0xffffffff /* the directory is writable by others, so any user may create cgroups in it */
 
 /* Path of a cgroup. The names are ordered from the innermost directory outwards, each with a terminating zero. A name
  * may contain any byte except zero and slash. */
@@ -43,8 +44,8 @@ struct cgroup_path {
     char names[CGROUP_PATH_BYTES];
 };
 
-/* A program image of a process. The image changes if the pid is reused, and if the process calls exec, because
- * addresses and handles then have a new meaning. */
+/* A program image of a process. A reused pid and an exec each make a new image, because addresses and handles then have
+ * a new meaning. */
 struct image {
     __u32 pid;
     __u32 serial; /* derived from start time and exec count */

@@ -7,14 +7,14 @@
 
 #include "process.h"
 
-/* Number of innermost and outermost frames that are kept of a stack. The middle of a deeper stack is omitted, because
- * the innermost frames show the library, and the outermost ones the program. */
+/* Numbers of innermost and outermost frames that are kept of each stack. The middle of a deeper stack is omitted,
+ * because the innermost frames show the library, and the outermost ones the program. */
 #define PYTHON_INNER 40
 #define PYTHON_OUTER 24
 #define PYTHON_FRAMES (PYTHON_INNER + PYTHON_OUTER)
 #define PYTHON_DEPTH_MAX 1024 /* at most this many frames are read, innermost first */
-#define PYTHON_STACKS 4096    /* a power of two, like the next two */
-#define PYTHON_SAMPLES 1024   /* number of stacks that tools keep if they only sample stacks */
+#define PYTHON_STACKS 4096    /* this and the next two numbers are powers of two */
+#define PYTHON_SAMPLES 1024   /* used instead of PYTHON_STACKS by tools that only sample stacks */
 #define PYTHON_CODES 16384
 
 #define STACK_OF_PYTHON 0x400000 /* flag in a stack's id: the stack is in python_stacks, with the native stack's id */
@@ -28,7 +28,7 @@
 /* Layout of the interpreter's memory in one process (glibc, 64-bit machines). Offsets are in bytes. */
 struct python_layout {
     __u64 start_ns; /* process start, CLOCK_BOOTTIME, rounded to clock ticks; needed because pids are reused */
-    __s32 slot;     /* offset from the thread pointer to the pointer to the thread's state */
+    __s32 slot;     /* offset from the thread pointer to the variable that points to the Python thread state */
     __u16 thread_id;
     __u16 frame;          /* in the thread's state: offset of the pointer to the innermost frame, or to the cframe */
     __u8 frame_in_cframe; /* in the cframe: offset of the pointer to the frame; PYTHON_NONE if there is no cframe */
@@ -37,8 +37,8 @@ struct python_layout {
     __u8 previous;
     __u8 instruction;
     __u8 instruction_bytes; /* size of the field `instruction`: 4 for an index, 8 for an address */
-    __u8 owner;      /* its value is at least PYTHON_SHIM if C code made the frame for itself; may be PYTHON_NONE */
-    __u8 entry;      /* its value is nonzero if C code called the frame; may be PYTHON_NONE */
+    __u8 owner;      /* field that is at least PYTHON_SHIM if C code made the frame for itself; may be PYTHON_NONE */
+    __u8 entry;      /* field that is nonzero if C code called the frame; may be PYTHON_NONE */
     __u8 on_heap;    /* flag, not an offset: nonzero if each frame is a separate object */
     __u64 code_mask; /* bits of the field `code` that are the pointer; the other bits are a tag */
     /* offsets in a code object */
@@ -76,7 +76,7 @@ enum python_outcome {
 };
 
 struct python_stack {
-    __u64 hash; /* hash that identifies the stack; 0: the place is free */
+    __u64 hash; /* hash that identifies the stack; 0: the slot is free */
     struct image image;
     __s32 native; /* id of the native stack */
     __u32 depth;  /* number of frames that were read; `frame` holds the innermost and outermost of them */

@@ -21,17 +21,17 @@ enum shared_table {
     SHARED_TABLES,
 };
 
-/* Number of table entries that one process uses. */
+/* Number of entries that one process uses, for each table. */
 struct share {
     __u64 entries[SHARED_TABLES];
-    __u64 rows; /* number of rows of calls, all created in generation rows_since */
+    __u64 rows; /* number of rows in the table `calls`, all created in generation rows_since */
     __u64 rows_since;
 };
 
-/* Number of table entries that all processes use. The front end subtracts the entries that it deletes. */
+/* Number of entries that all processes use, for each table. The front end subtracts the entries that it deletes. */
 struct shared_taken {
     __u64 entries[SHARED_TABLES];
-    __u64 rows;       /* number of rows of calls; set by the front end after each read */
+    __u64 rows;       /* number of rows in the table `calls`; set by the front end after each read */
     __u64 rows_since; /* sequence number of the generation of rows */
 };
 

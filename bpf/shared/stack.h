@@ -35,15 +35,15 @@ struct thread_registers {
 
 /* Stacks found by frame pointers (bpf/base/window.bpf.h). */
 #define WINDOW_WORDS 256 /* number of words that are read from the stack */
-#define WINDOW_FRAMES 64 /* deeper stacks are left to the kernel's own walk */
+#define WINDOW_FRAMES 64 /* maximum number of frames; deeper stacks are read by the kernel's stack walk */
 #define WINDOW_STACKS 16384
-#define WINDOW_SAMPLES 512        /* number of stacks that tools keep if they only sample stacks */
-#define STACK_FAR_BYTES (8 << 20) /* addresses further up than this are not in the same stack */
+#define WINDOW_SAMPLES 512        /* used instead of WINDOW_STACKS by tools that only sample stacks */
+#define STACK_FAR_BYTES (8 << 20) /* maximum distance between two addresses of the same stack */
 
 #define STACK_OF_WINDOW 0x200000 /* flag in a stack's id: the stack is in the table window_stacks */
 
 struct window_stack {
-    __u64 hash; /* hash of the addresses, which identifies the stack; 0: the place is free */
+    __u64 hash; /* hash of the addresses, which identifies the stack; 0: the slot is free */
     __u64 caller;
     __u64 depth;
     __u64 address[WINDOW_FRAMES]; /* return addresses, beginning with the caller's caller */
@@ -57,18 +57,19 @@ enum copied_at {
     COPIED_AT_RETURN, /* at the return address, just after a function's return */
     COPIED_ANYWHERE,
 };
-/* Flag: this is another copy of a stack with a known id. One is made every COPY_AGAIN_EVERY calls. */
+/* Flag: this is a further copy of a stack whose id was sent before. Such a copy is made every COPY_AGAIN_EVERY
+ * calls. */
 #define COPIED_AGAIN 0x100
 #define COPY_AGAIN_EVERY 1024 /* a power of two */
 
-/* Bytes of a stack, copied when the stack is given an id. They are enough to find callers in code without frame
- * pointers. */
+/* Bytes of a stack, copied when the stack is given an id. With this copy, callers can be found even in code without
+ * frame pointers. */
 struct stack_copy {
     __u32 type;  /* RECORD_STACK_COPY */
     __s32 stack; /* the stack's id */
     struct image image;
     struct thread_registers registers;
-    __u32 bytes; /* number of bytes that follow, from the top of the stack on */
+    __u32 bytes; /* number of stack bytes that follow this struct, beginning at the stack pointer */
     __u32 at;    /* enum copied_at, possibly with COPIED_AGAIN */
 };
 

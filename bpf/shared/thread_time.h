@@ -39,8 +39,9 @@ enum time_part {
     TIME_ENDED = 31, /* the thread has exited or has executed another program */
 };
 
-/* A thread's current state, in the low bits of thread_time.now. TIME_OFF_BITS hold the part that it would be in without
- * calls, and TIME_CALL_BITS the part of the call that it is in. */
+/* A thread's current state, in the low bits of thread_time.now. TIME_CALL_BITS hold the part of the call that the
+ * thread is in, or 0 if it is in no call. TIME_OFF_BITS hold the part that the thread would be in if it were in no
+ * call. */
 #define TIME_OFF_BITS 31ULL
 #define TIME_CALL_SHIFT 5
 #define TIME_CALL_BITS (7ULL << TIME_CALL_SHIFT)
@@ -56,21 +57,21 @@ struct cpu_use {
 };
 
 struct thread_time {
-    __u64 begin_ns; /* time of the thread's first call, CLOCK_MONOTONIC; 0: the place is free */
-    /* Current state, and its start in ns after begin_ns. Both are in one word, so that the program that replaces the
-     * state atomically also accounts for its time. */
+    __u64 begin_ns; /* time of the thread's first call, CLOCK_MONOTONIC; 0: the slot is free */
+    /* Current state, and its start in ns after begin_ns. Both are in one word, so that they change in one atomic
+     * operation, and only the program that succeeds adds the elapsed time. */
     __u64 now;
     __u64 ns[TIME_PARTS]; /* time in each part, up to the start of the current state; the parts add up to that start */
-    /* Values at the time when the thread last left its CPU. */
-    __u64 queued_before;    /* total wait for CPUs */
+    /* Values at the moment when the thread last left its CPU. */
+    __u64 queued_before;    /* total time that it had waited for a CPU */
     __u64 clock_before;     /* clock of the run queue */
     __u64 queue;            /* address of the run queue */
     __u64 throttled_before; /* throttled time of the run queue */
     struct image image;
     struct cgroups cgroups;
     __u32 tid;
-    __u32 other_syscall; /* number + 1 of the last system call that blocked it as TIME_OTHER; 0: none */
-    __u32 apis;          /* API layers that it has called, one bit per value of enum probe_layer */
+    __u32 other_syscall; /* 1 + the number of the last system call that blocked the thread as TIME_OTHER; 0: none */
+    __u32 apis;          /* API layers that the thread has called, one bit per value of enum probe_layer */
     __u32 collective;    /* probe table row number of its last NCCL call, if requested; 0: none */
     __u64 collectives;   /* number of NCCL calls */
     __u64 interrupted;   /* value of TIME_OFF_BITS when the last hardware interrupt began */
@@ -78,7 +79,7 @@ struct thread_time {
     __u64 preempted;     /* number of times that it left its CPU for another thread */
     __u64 faults_before; /* major page faults before its first call */
     __u64 faults;        /* major page faults since then */
-    __s32 user_stack;    /* stack ids from when it last blocked, if requested */
+    __s32 user_stack;    /* ids of the thread's stacks when it last blocked, if requested */
     __s32 kernel_stack;
     __u64 fault;             /* address of its last page fault, if requested */
     struct cpu_use at_begin; /* used only if context switches are not traced */
@@ -102,7 +103,7 @@ static inline __attribute__((always_inline)) int is_blocked(__u32 part)
     return part >= TIME_LOCK && part < TIME_PARTS;
 }
 
-/* Returns the part to which the time of the state `now` counts, or TIME_ENDED if the thread has exited. */
+/* Returns the part to which time in the state `now` is added, or TIME_ENDED if the thread has exited. */
 static inline __attribute__((always_inline)) __u32 time_part_of(__u64 now)
 {
     __u32 off = (__u32)(now & TIME_OFF_BITS), call = (__u32)((now & TIME_CALL_BITS) >> TIME_CALL_SHIFT);
@@ -113,7 +114,7 @@ static inline __attribute__((always_inline)) __u32 time_part_of(__u64 now)
 #define BLOCK_FRAMES 64
 
 struct block_key {
-    __u32 place; /* index in the table of threads */
+    __u32 place; /* the thread's index in the table of threads */
     __u32 part;
     __s32 user; /* ids of the user stack and the kernel stack; negative: unknown */
     __s32 kernel;
@@ -127,19 +128,19 @@ struct block_count {
 #define FILE_NAME 48
 #define FOLDER_NAME 32
 
-/* Key for the times that a thread was blocked on a file, by length, and for its disk I/O on the file. */
+/* Key of a thread's blocked times on one file, as a histogram by length, or of its disk I/O on that file. */
 struct file_key {
     __u64 inode;
     __u32 device; /* s_dev of the file's superblock; if `inode` is 0, the file is unknown */
     __u32 place;
-    __u64 bucket; /* bucket of the blocked time in ns, or FILE_READ or FILE_WRITTEN */
+    __u64 bucket; /* histogram bucket of the blocked time in ns, or FILE_READ or FILE_WRITTEN for disk I/O */
 };
 
 #define FILE_READ HISTOGRAM_BUCKETS
 #define FILE_WRITTEN (HISTOGRAM_BUCKETS + 1)
 
 struct file_count {
-    __u64 sum; /* ns or bytes */
+    __u64 sum; /* blocked time in ns; for disk I/O, bytes */
     __u64 times;
     char file[FILE_NAME]; /* names of the file and its folder, possibly truncated; "": unknown */
     char folder[FOLDER_NAME];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Waits in progress, with one place per thread, and the outermost call of each thread. */
+/* Waits in progress, in one slot per thread, and the outermost call of each thread. */
 #ifndef GPUSNOOP_WAIT_H
 #define GPUSNOOP_WAIT_H
 
@@ -10,7 +10,7 @@
 #include "thread_time.h"
 
 #define LONG_WAIT_NS 1000000000ULL
-#define STACK_EVERY_NS 10000000ULL /* a stack is sampled when a thread's waits since the last sample add up to this */
+#define STACK_EVERY_NS 10000000ULL /* time that a thread waits between two sampled stacks */
 
 /* A call that is waiting or has waited. */
 struct wait_call {
@@ -19,11 +19,11 @@ struct wait_call {
     struct call_key key;
 };
 
-/* The place of a thread in the table of waits. */
+/* The slot of a thread in the table of waits. */
 struct waiting {
-    __u64 thread_start_ns; /* CLOCK_BOOTTIME; 0: the place is free */
+    __u64 thread_start_ns; /* CLOCK_BOOTTIME; 0: the slot is free */
     struct wait_call now;
-    struct wait_call spanning[2]; /* last returned calls during which an even or an odd report was made, respectively */
+    struct wait_call spanning[2]; /* last returned call that spanned a report; index: lowest bit of reported_ns */
 };
 
 /* A thread's outermost call, kept until it returns (base/front_calls.bpf.h). */
@@ -31,13 +31,12 @@ struct waiting {
 #define FRONT_CALL_WORDS 15
 
 struct front_call {
-    __u64 stack; /* stack pointer at entry */
+    __u64 stack; /* stack pointer at entry; 0: no call */
     __u64 entry_ns;
     __u64 word[FRONT_CALL_WORDS]; /* each program defines the meaning of these words */
-    __u64 owner;                  /* the thread that owns the place; 0: free */
-    __u64 shared;                 /* nonzero if another thread whose search begins at this place uses a later one */
-    struct image
-        image; /* image of the owner, with which the front end frees the place if the owner is killed in the call */
+    __u64 owner;                  /* the thread that owns the slot (front_owner()); 0: the slot is free */
+    __u64 shared;                 /* nonzero if a thread found this slot occupied, and so uses a later slot */
+    struct image image;           /* image of the owner; the front end frees the slot if the owner is killed */
 };
 
 #endif
