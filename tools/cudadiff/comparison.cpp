@@ -146,7 +146,7 @@ private:
         std::ranges::set_difference(in_b, in_a, std::back_inserter(out_.groups_only_b));
     }
 
-    // Sets the cost of each row: the change of the time that its group spent in its family of calls.
+    // Sets the cost of each row: the change of the time that the row's group spent in calls of the measure's family.
     void add_costs()
     {
         std::map<std::pair<std::string, Family>, double> costs;

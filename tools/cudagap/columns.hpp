@@ -96,7 +96,8 @@ std::map<PeerKey, PeerGroup> group_peers(const std::vector<ThreadTime>& times, c
                                          const CallView& view, Processes& processes);
 std::span<const Field<Context, PeerKey, PeerGroup>> peer_fields();
 
-// Throws UsageError if --columns or -s names an unknown column, and Answer for --columns help.
+// Throws UsageError if --columns or -s names an unknown column. For --columns help, throws Answer with the list of
+// columns.
 void check_fields(const Options& options, const std::string& sort);
 
 } // namespace gpusnoop::cudagap

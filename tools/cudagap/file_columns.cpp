@@ -51,9 +51,9 @@ constexpr Field<C, K, G> fields[] = {
     {{"READ", "read_bytes", Unit::bytes, 7},
      always<C>,
      by_disks<&G::read_bytes>,
-     "Block I/O issued by these threads, whether they waited for it or not, including readahead and file system "
-     "metadata. Writeback by the kernel is not included; writes caused by fsync are. `-` if the file system is not on "
-     "a local disk."},
+     "Block I/O that these threads issued, in bytes, whether they waited for it or not. It includes readahead, file "
+     "system metadata, and writes caused by fsync, but not writeback by the kernel. `-` if the file system is not on a "
+     "local disk."},
     {{"WRITTEN", "written_bytes", Unit::bytes, 7}, always<C>, by_disks<&G::written_bytes>},
     {{"", "device", Unit::count},
      json_only<C>,

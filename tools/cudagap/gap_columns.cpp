@@ -138,8 +138,8 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
         {{"", "waker_pid", Unit::count},
          json_only<C>,
          of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.pid}; }>,
-         "The thread that ended that period (the waker), if it was a wait for a lock, poll, pipe, socket or child, or "
-         "an unknown wait. Periods that a device or timer ended have no waker."},
+         "The thread that ended that period (the waker). It is known only if the period was a wait for a lock, poll, "
+         "pipe, socket or child, or an unknown wait. Periods that a device or timer ended have no waker."},
         {{"", "waker_tid", Unit::count},
          json_only<C>,
          of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.tid}; }>},

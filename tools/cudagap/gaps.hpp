@@ -95,7 +95,7 @@ public:
     {}
 
     void expect(pid_t pid) { names_.expect(pid); }
-    // record: a record from the kernel side, which the name follows in memory.
+    // record: a record from the kernel side; the name follows it in memory.
     void learn(const name_record& record, size_t size) { names_.learn(record, size); }
     // See KernelNames.
     void read_unsent_from(int map_fd) { names_.read_unsent_from(map_fd); }

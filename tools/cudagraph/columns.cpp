@@ -131,7 +131,7 @@ constexpr F fields[] = {
      always<C>,
      [](const K&, const G& g, const C& c) { return g.unknown ? Cell() : per_second(g.kernels, c); },
      "Kernels that these launches started, per second and in total. The rate is `-` if there are launches of graphs "
-     "with `?` nodes; the total does not include their kernels."},
+     "with `?` nodes; the total does not include the kernels of such launches."},
     {{"", "kernels_launched", Unit::count}, json_only<C>, count_of<&G::kernels>},
     {{"", "unknown_launches", Unit::count}, json_only<C>, count_of<&G::unknown>, "Launches of graphs with `?` nodes."},
     {{"", "captured", Unit::count},

@@ -13,11 +13,12 @@
 namespace gpusnoop::cudagraph {
 
 enum class Measure : uint8_t { none, launch, instantiate, nodes };
-inline constexpr std::string_view measures[] = {"launch", "instantiate", "nodes"}; // as in enum Measure, without none
+// Names of the values of enum Measure, in order, without `none`.
+inline constexpr std::string_view measures[] = {"launch", "instantiate", "nodes"};
 
 struct Settings : GraphSettings {
     Measure histogram_of = Measure::none;
-    std::optional<unsigned> storms;  // limit of captures, and of instantiations, per minute; more are a storm
+    std::optional<unsigned> storms;  // more captures, or more instantiations, per minute than this are a storm
     std::optional<double> warm_up_s; // if unset, 60
 };
 
@@ -39,7 +40,8 @@ std::span<const LineField> line_fields();
 // Validates the options and derives settings from them. Throws UsageError.
 void validate_options(Settings& settings, Options& options);
 
-// Throws UsageError if --columns or -s names an unknown column, and Answer for --columns help.
+// Throws UsageError if --columns or -s names an unknown column. For --columns help, throws Answer with the list of
+// columns.
 void check_fields(const Options& options, const std::string& sort);
 
 } // namespace gpusnoop::cudagraph

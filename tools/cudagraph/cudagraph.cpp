@@ -46,7 +46,7 @@ constexpr ToolSpec about{
     .examples = "  cudagraph 1                 # launched graphs, every second\n"
                 "  cudagraph --summary 5       # captures, instantiations, share of kernels from graphs, by process\n"
                 "  cudagraph --by pod 5        # which pod launches graphs\n"
-                "  cudagraph -e -p 1234        # the life of each graph, in order\n"
+                "  cudagraph -e -p 1234        # calls about each graph, in order\n"
                 "  cudagraph -H launch         # duration of launches on the host; also instantiate\n"
                 "  cudagraph --storms          # re-capture storms: over 6 captures a minute, with call stacks\n"
                 "  cudagraph -x                # only failed calls, with the error\n"
@@ -141,7 +141,7 @@ void CudaGraph::load()
         storms_.emplace(*settings_.storms, static_cast<uint64_t>(settings_.warm_up_s.value_or(60) * 1e9));
     execs_.emplace(bpf_map__fd(skeleton().maps.execs), bpf_map__fd(skeleton().maps.graphs));
     if (shows_rows_)
-        before_erase_ = [this] { execs_->refresh(); }; // rows about the erased graphs have not been printed yet
+        before_erase_ = [this] { execs_->refresh(); }; // rows about these graphs have not been printed yet
 }
 
 void CudaGraph::delta(const CallDelta& delta)
@@ -173,7 +173,7 @@ bool CudaGraph::tick(Output& output)
 void CudaGraph::record(Output& output, const RingRecord& record)
 {
     if (const auto* ended = record.as<exec_record>(RECORD_EXEC_ENDED); ended && shows_rows_)
-        execs_->ended(*ended); // only if there are reports, because only they remove ended graphs
+        execs_->ended(*ended); // only if there are reports, because only print() removes ended graphs
     else
         CallTool::record(output, record);
 }

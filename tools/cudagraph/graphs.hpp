@@ -134,8 +134,8 @@ class Storms {
 public:
     static constexpr uint64_t minute_ns = 60'000'000'000;
 
-    // limit: maximum number of captures, and of instantiations, per minute; more are a storm. warm_up_ns: duration of
-    // the warm-up, which is ignored. It begins with the process's first capture or instantiation.
+    // limit: more captures, or more instantiations, per minute than this are a storm. warm_up_ns: duration of the
+    // warm-up, in which calls are ignored. It begins with the process's first capture or instantiation.
     Storms(uint64_t limit, uint64_t warm_up_ns) : limit_(limit), warm_up_ns_(warm_up_ns) {}
 
     // now_ns: CLOCK_MONOTONIC.

@@ -14,7 +14,8 @@
 namespace gpusnoop::cudalaunch {
 
 enum class Measure : uint8_t { none, latency, grid, block, gap };
-inline constexpr std::string_view measures[] = {"latency", "grid", "block", "gap"}; // in the order of enum Measure
+// Names of the values of enum Measure, in order, without `none`.
+inline constexpr std::string_view measures[] = {"latency", "grid", "block", "gap"};
 
 struct Settings : LaunchSettings {
     Measure histogram_of = Measure::none;
@@ -40,7 +41,8 @@ std::span<const LineField> line_fields();
 // Validates the options and derives settings from them. Throws UsageError.
 void validate_options(Settings& settings, const Options& options);
 
-// Throws UsageError if --columns or -s names an unknown column, and Answer for --columns help.
+// Throws UsageError if --columns or -s names an unknown column. For --columns help, throws Answer with the list of
+// columns.
 void check_fields(const Options& options, const std::string& sort);
 
 } // namespace gpusnoop::cudalaunch

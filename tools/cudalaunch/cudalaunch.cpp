@@ -110,7 +110,7 @@ std::vector<Program> CudaLaunch::programs() const
         {"follow", Layers::driver, capture_calls, true, uncaptured},
         {"life", Layers::driver, stream_calls, true, stale_streams},
     };
-    // Launch functions of the runtime are always probed, if not to count launches, then to learn kernel names.
+    // Launch functions of the runtime are always probed: to count launches, or else to learn kernel names.
     if (!settings_.runtime)
         all.push_back(
             {"mark", Layers::runtime, launch_calls, false, "no kernel names are learned from launches", false});

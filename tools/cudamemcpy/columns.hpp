@@ -13,7 +13,8 @@
 namespace gpusnoop::cudamemcpy {
 
 enum class Measure : uint8_t { none, size, latency, rate };
-inline constexpr std::string_view measures[] = {"size", "latency", "rate"}; // in the order of enum Measure
+// Names of the values of enum Measure, in order, without `none`.
+inline constexpr std::string_view measures[] = {"size", "latency", "rate"};
 
 struct Settings : CopySettings {
     Measure histogram_of = Measure::none;
@@ -33,7 +34,8 @@ std::span<const LineField> line_fields();
 // Validates the options and derives settings from them. Throws UsageError.
 void validate_options(Settings& settings, const Options& options);
 
-// Throws UsageError if --columns or -s names an unknown column, and Answer for --columns help.
+// Throws UsageError if --columns or -s names an unknown column. For --columns help, throws Answer with the list of
+// columns.
 void check_fields(const Options& options, const std::string& sort);
 
 } // namespace gpusnoop::cudamemcpy

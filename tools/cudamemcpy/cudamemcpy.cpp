@@ -71,7 +71,7 @@ std::vector<Program> CudaMemcpy::programs() const
     constexpr std::string_view no_state = "captured copies count as made, and devices are unknown";
     std::vector<Program> all{
         {"memory", Layers::driver, memory_calls, true,
-         "directions known only from addresses, and pinned memory, are unknown"},
+         "pinned memory, and directions that only addresses reveal, are unknown"},
         {"copy", counted(), copy_calls, follows_calls(), "", true, !follows_calls()},
         {"batch", counted(), batch_calls, follows_calls(), "copies in batches are not counted", true, !follows_calls()},
         {"state", Layers::driver, capture_calls, true, no_state},

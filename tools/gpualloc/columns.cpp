@@ -245,8 +245,8 @@ constexpr LineField fields_of_lines[] = {
     {{"CALL", "operation", Unit::text, 5},
      always<LineContext>,
      [](const CallLine& l, const LineContext&) { return Cell(std::string(operation_name(l.call.key.kind))); },
-     "`alloc`, `free` or `trim`. A call that unmaps several mappings, or frees memory with the last of them, has a "
-     "line for each."},
+     "`alloc`, `free` or `trim`. A call has several lines if it unmaps several mappings, or if it also frees memory "
+     "because it unmaps the last mapping."},
     {{"KIND", "kind", Unit::text, 10},
      always<LineContext>,
      [](const CallLine& l, const LineContext&) { return Cell(std::string(holding_name(l.call.key.memory.holding))); },

@@ -14,7 +14,8 @@
 namespace gpusnoop::gpualloc {
 
 enum class Measure : uint8_t { none, size, latency, lifetime };
-inline constexpr std::string_view measures[] = {"size", "latency", "lifetime"}; // as in enum Measure, without none
+// Names of the values of enum Measure, in order, without `none`.
+inline constexpr std::string_view measures[] = {"size", "latency", "lifetime"};
 
 struct Settings : AllocationSettings {
     Measure histogram_of = Measure::none;
@@ -29,7 +30,7 @@ struct Settings : AllocationSettings {
 
 struct Context : CallContext<Settings> {
     bool nvml = false; // NVML is available
-    // True if any row has the value of the same name. Its column is hidden if no row has it.
+    // Each is true if any row has a nonzero value of this name; otherwise, the column is hidden.
     bool approximate = false;
     bool unknown_frees = false;
     bool out_of_memory = false;
@@ -47,7 +48,8 @@ std::span<const LineField> line_fields();
 // Validates the options and derives settings from them. Throws UsageError.
 void validate_options(Settings& settings, Options& options);
 
-// Throws UsageError if --columns or -s names an unknown column, and Answer for --columns help.
+// Throws UsageError if --columns or -s names an unknown column. For --columns help, throws Answer with the list of
+// columns.
 void check_fields(const Options& options, const std::string& sort);
 
 } // namespace gpusnoop::gpualloc

@@ -55,7 +55,8 @@ void print_bill(Output& output, const Context& context, const std::vector<std::s
 // Prints one line per row, device and part (used, idle or unallocated time), with the columns of FOCUS 1.3.
 void print_focus(Output& output, const Context& context);
 
-// Throws UsageError if --columns or -s names an unknown column, and Answer for --columns help.
+// Throws UsageError if --columns or -s names an unknown column. For --columns help, throws Answer with the list of
+// columns.
 void check_fields(const Options& options, const std::string& sort);
 
 } // namespace gpusnoop::gpuspend

@@ -40,8 +40,9 @@ public:
     // True if the kubelet has a checkpoint. If it is missing, retries every few seconds.
     bool found_kubelet(uint64_t now_ns);
     uint64_t parts(const std::string& device) const; // number of replicas of the device
-    // Number of grants in the checkpoints that name a pod that no longer exists, and an unknown device, respectively.
+    // Number of grants in the checkpoints that name a pod that no longer exists.
     uint64_t stale() const { return stale_; }
+    // Number of grants in the checkpoints that name an unknown device.
     uint64_t unknown() const { return unknown_; }
 
 private:

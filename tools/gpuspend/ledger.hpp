@@ -115,7 +115,7 @@ struct DeviceKey {
 struct DeviceSlice {
     DeviceKey device;
     std::string model;
-    std::string parent{}; // for a MIG instance: id of the device
+    std::string parent{}; // for a MIG instance: id of its device; otherwise empty
     uint64_t parts = 1;   // number of replicas
     std::vector<Holder> holders;
     Gauges gauges{};

@@ -17,7 +17,7 @@ struct MachineGpu {
     std::string id;                       // UUID or, if not known, PCI address or index: "0000:3b:00.0", "gpu 0"
     std::string model;                    // printable; empty if unknown
     std::optional<unsigned> index, minor; // index as in nvidia-smi, minor number of /dev/nvidiaN
-    // The fields below are for MIG instances, which are held like devices.
+    // The fields below are for MIG instances, which are listed like devices.
     std::optional<uint16_t> instance{}; // number of the GPU instance
     std::optional<uint16_t> compute{};  // number of the compute instance, if there are several
     std::string device{};               // id of the whole device

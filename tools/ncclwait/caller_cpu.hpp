@@ -56,7 +56,7 @@ public:
     static constexpr uint64_t first_pause_ns = 1'000'000'000, longest_pause_ns = 16'000'000'000;
 
     // Call this once a second for each silent communicator. since_ns: time when it became silent. waits: true if one of
-    // its threads is known to wait for the GPU.
+    // its threads is known to wait for the GPU; there is then no pause.
     bool is_due(uint64_t communicator, uint64_t since_ns, bool waits, uint64_t now_ns);
     // Forgets communicators for which is_due() was not called in this round, because they are no longer silent.
     void end_round();

@@ -24,7 +24,7 @@ struct CollectiveSums {
     uint64_t errors = 0; // failed calls; `calls` does not include them
     uint64_t bytes = 0;
     uint64_t unsized = 0;    // calls whose bytes are not known
-    uint64_t enqueue_ns = 0; // time in these calls, and their share of the time in ncclGroupEnd
+    uint64_t enqueue_ns = 0; // duration of these calls, including their share of ncclGroupEnd
     Histogram sizes;
     Histogram enqueues; // durations of single calls
     // The fields below count only collectives, not sends and receives.

@@ -111,7 +111,7 @@ CollectiveVerdict mismatch(Stall stall, uint64_t now_ns)
             verdict.ranks.insert(verdict.ranks.end(), ranks.begin(), ranks.end());
     }
     std::ranges::sort(verdict.ranks);
-    verdict.stall.since_ns = 0; // no rank waits
+    verdict.stall.since_ns = 0; // a mismatch has no waiting time
     const auto& number = verdict.stall.ref.number;
     verdict.text = number ? fmt::format("collective {} differs between ranks: {}", *number, verdict.text)
                           : fmt::format("a collective differs between ranks: {}", verdict.text);

@@ -32,7 +32,7 @@ std::string arguments_in_words(const Collectives::RankArrival& arrival);
 std::string seconds_in_words(uint64_t ns);
 
 struct CollectiveVerdict {
-    struct Activity { // activity of one rank
+    struct Activity { // what one rank was doing when the verdict was made
         std::string text{};
         ImageId image{};
         std::vector<uint64_t> callers{}; // return addresses of the rank's current call, innermost first

@@ -15,7 +15,7 @@ namespace {
 constexpr size_t arrivals_max = 1 << 16;     // limit of queued arrivals per rank
 constexpr size_t all_arrivals_max = 1 << 21; // limit of queued arrivals in all ranks together
 constexpr size_t group_calls_max = 1 << 12;
-constexpr size_t max_rank_callers = 64;                // limit of threads per rank
+constexpr size_t max_rank_callers = 64;                // limit of calling threads recorded per rank
 constexpr size_t pattern_calls = 512;                  // number of calls compared to align ranks
 constexpr size_t calls_to_align = 16;                  // number of calls to collect before aligning; after two rounds,
                                                        // fewer suffice
@@ -261,8 +261,8 @@ void Collectives::forget(const ImageId& image)
     std::erase_if(groups_, [&](const auto& group) { return group.second.pid == image.pid; });
 }
 
-// Limits the total size of all queues, because a process may create any number of communicators, and make calls in only
-// one rank of each.
+// Limits the total size of all queues. A process may create any number of communicators, and make calls in only one
+// rank of each, which stay queued.
 void Collectives::limit_memory()
 {
     size_t waiting = 0;
@@ -396,8 +396,8 @@ bool Collectives::align(Communicator& communicator, bool last)
     return true;
 }
 
-// Keeps a limited number of calls for a later attempt, because more calls may allow an alignment. Always returns false,
-// as the result of align().
+// Keeps the queued calls for a later attempt, because more calls may allow an alignment; discards them if there are too
+// many. Returns false, which is the result of align().
 bool Collectives::retry_later(Communicator& communicator)
 {
     if (std::ranges::any_of(communicator.ranks, [](const Rank* rank) { return rank->queue.size() > pattern_calls; }))

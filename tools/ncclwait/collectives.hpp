@@ -3,9 +3,10 @@
 //
 // All ranks of a communicator issue the same collectives in the same order, so the n-th calls of all ranks form one
 // collective. Each rank has a queue of arrivals. When no queue is empty, the fronts of all queues form one collective.
-// A rank whose creation was traced starts with call 0. An older rank starts at an unknown position. It is aligned with
-// another rank, such that operations and sizes match, and no wait for a call returned before the other rank entered
-// that call. Timestamps cannot align ranks: a slow rank's call n may be closer in time to the others' call n+1.
+// A rank whose creation was traced starts with call 0. An older rank starts at an unknown position. Such a rank is
+// aligned with another one: calls are matched so that operations and sizes agree, and so that no rank's wait for a call
+// returned before the other rank entered that call. Timestamps cannot align ranks: a slow rank's call n may be closer
+// in time to the others' call n+1.
 #pragma once
 
 #include "attach/probes.hpp"
@@ -154,8 +155,8 @@ public:
     // Joins the calls received so far. last: no more calls will follow.
     void join(bool last = false);
     std::vector<Part> drain();
-    // Returns the communicators that had made no progress since `before_ns` at the last join(), and the mismatches
-    // found since the last call of stalls().
+    // Returns the communicators without progress since `before_ns`, as of the last join(), and the mismatches found
+    // since the last stalls().
     std::vector<Stall> stalls(uint64_t before_ns);
     // Removes and returns complete lines. last: also incomplete lines.
     std::vector<Line> drain_lines(uint64_t now_ns, bool last = false);

@@ -194,8 +194,8 @@ constexpr F fields[] = {
     {{"WAIT(us)", "", Unit::ns_as_us, 8},
      [](const C& c) { return c.of_ranks() ? unless_failed<C, Shown::text>(c) : Shown::no; },
      [](const K&, const G& g, const C&) { return as_joined(g, mean(g.sums.wait_ns, g.sums.joined)); },
-     "Average time from a rank's arrival to the last rank's; in JSON, the sum over ranks. It is the GPU that waits, "
-     "not the CPU in the call."},
+     "Average time from a rank's arrival to the last rank's; in JSON, the sum over calls and ranks. It is the GPU that "
+     "waits, not the CPU in the call."},
     {{"", "wait_ns", Unit::count},
      unless_failed<C, Shown::json>,
      [](const K&, const G& g, const C&) { return if_joined(g, g.sums.wait_ns); }},

@@ -74,7 +74,7 @@ struct Context {
     Processes& processes;
     double seconds = 0; // length of the interval that the table covers
     const CallerCpu& cpu;
-    bool errors = false, unjoined = false; // whether the table has calls with errors, and unjoined calls
+    bool errors = false, unjoined = false; // true if any row has errors, or unjoined calls, respectively
 
     const WhoView& who() const { return settings.view.who; }
     // True if a row may have only some of a communicator's ranks.
@@ -134,7 +134,8 @@ std::vector<Column> verdict_columns();
 void print_verdict(Output& output, const CollectiveVerdict& verdict, const Context& context,
                    const std::vector<std::string>& below);
 
-// Throws UsageError if --columns or -s names an unknown column, and Answer for --columns help.
+// Throws UsageError if --columns or -s names an unknown column. For --columns help, throws Answer with the list of
+// columns.
 void check_fields(const Options& options, const std::string& sort);
 
 } // namespace gpusnoop::ncclwait

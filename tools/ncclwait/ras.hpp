@@ -69,8 +69,8 @@ private:
 // stall may have begun before the run.
 class RasVerdicts {
 public:
-    // again_ns: if ranks of a communicator are behind, and its report has not changed for this long, poll() returns a
-    // verdict.
+    // again_ns: poll() returns a verdict if ranks of a communicator are behind, and its report has not changed for this
+    // long.
     RasVerdicts(uint16_t port, uint64_t again_ns) : client_(port), port_(port), again_ns_(again_ns) {}
 
     // Requests a report on the communicator of a verdict.

@@ -17,7 +17,7 @@ public:
     void attach(int recent_fd); // recent_fd: the kernel side's map of last calls; throws Error
 
     void add(const xid_record& record);
-    void print(Output& output, Processes& processes, bool all); // all: do not wait for unknown processes
+    void print(Output& output, Processes& processes, bool all); // all: also print lines whose process is not known yet
 
 private:
     struct Line {
