@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Builds the program that tests arm64's placement and decoder on any machine, with NVIDIA's libraries (tests/arm64/run).
+# Builds a program that applies arm64's probe placement and decoder to NVIDIA's libraries. It runs on any architecture
+# (tests/arm64/libraries uses it).
 
 $(BUILD)/arm64/prologues: tests/arm64/prologues.cpp \
                           $(patsubst %.cpp,$(OBJ)/%.o,$(wildcard src/code/*_arm64.cpp) src/attach/placement_arm64.cpp)

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory order on arm64: order.py OBJECT... checks that accesses that publish data compile to ordered instructions.
 
-Races cannot be reproduced here, since an emulator has the memory model of its host. So this disassembles each line with
-store_ordered() or load_acquire() (bpf/base/machine.bpf.h) in BPF objects for arm64, found by their line information,
-and src/base/shared_word.hpp compiled by $CLANG. Other files must not use compiler barriers or fences, which do not
-order memory on arm64."""
+Races cannot be reproduced here, since an emulator has the memory model of its host. So this script inspects the
+compiled instructions. In BPF objects for arm64, it checks each source line that calls store_ordered() or load_acquire()
+(bpf/base/machine.bpf.h); the objects' line information locates its instructions. It also compiles
+src/base/shared_word.hpp with $CLANG. Other files must not use compiler barriers or fences, which do not order memory on
+arm64."""
 import os
 import pathlib
 import re
@@ -18,7 +19,7 @@ sys.path.insert(0, str(root / "tests/kernels"))
 from stacks import Object, r10  # noqa: E402
 
 atomic_word = 0xDB  # BPF_STX | BPF_ATOMIC | BPF_DW
-with_fetch = 0x01  # returns the old value, which makes it a full barrier
+with_fetch = 0x01  # BPF_FETCH: the instruction returns the old value, which makes it a full barrier
 plain_store = {0x62, 0x63, 0x6A, 0x6B, 0x72, 0x73, 0x7A, 0x7B}
 ordered = re.compile(r"\b(?:store_ordered|load_acquire)\(")
 compiler_only = {"bpf": re.compile(r"\bbarrier\(\)|__ATOMIC_|\bsmp_"),
@@ -90,12 +91,12 @@ def faults_of_objects(paths):
                 continue
             seen.add(place)
             if not any(map(is_full_barrier, code)):
-                yield f"{path}: {place[0]}:{place[1]} is not an atomic instruction with a result: {wanted[place]}"
+                yield f"{path}: {place[0]}:{place[1]} has no atomic instruction with a result: {wanted[place]}"
             if any(map(stores_plainly, code)):
                 yield f"{path}: {place[0]}:{place[1]} has a plain store: {wanted[place]}"
     for place in wanted.keys() - seen:
-        yield f"{place[0]}:{place[1]} is in no object: {wanted[place]}"
-    print(f"{len(seen)} of {len(wanted)} lines")
+        yield f"{place[0]}:{place[1]} has no code in any object: {wanted[place]}"
+    print(f"found the code of {len(seen)} of {len(wanted)} lines")
 
 
 def faults_of_front_end():

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prologues of the functions that an arm64 library exports: their number, how many begin with an instruction that the
-// kernel simulates, and how many are gates (end in a jump through a pointer). It parses ELF itself, because
-// code/elf.cpp rejects files of another machine.
+// Counts the functions that an arm64 library exports, those that begin with an instruction that the kernel simulates,
+// and gates (functions that end in a jump through a pointer). It parses ELF itself, because code/elf.cpp rejects files
+// of another architecture.
 #include "attach/placement.hpp"
 #include "code/decoder.hpp"
 
@@ -35,7 +35,7 @@ struct File {
         return nullptr;
     }
 
-    // The code at an address, up to the end of its segment.
+    // Returns this many bytes of code at an address, or nothing if they do not lie in one segment.
     std::span<const uint8_t> code(uint64_t address, size_t bytes) const
     {
         size_t segments = 0, size = 0;
@@ -55,7 +55,7 @@ struct File {
     ::Elf* elf;
 };
 
-// With the prefix "cu", cuInit is wanted and cudbgMain is not.
+// A capital letter must follow the prefix: "cu" selects cuInit, but not cudbgMain.
 bool is_wanted(std::string_view name, std::string_view prefix)
 {
     return name.starts_with(prefix) && (prefix.empty() || (name.size() > prefix.size() && name[prefix.size()] >= 'A' &&

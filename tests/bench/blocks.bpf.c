@@ -30,7 +30,7 @@ struct {
     __uint(max_entries, 1024);
     __uint(map_flags, BPF_F_NO_PREALLOC);
     __type(key, u64[2]);
-    __type(value, u64[7]); /* as large as the entry of a held allocation */
+    __type(value, u64[7]); /* as large as gpualloc's entry for a live allocation */
 } held SEC(".maps");
 
 struct {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches an empty program, which shows the kernel's share of a probe's cost, until stdin is closed.
+// Attaches an empty BPF program until stdin is closed, to measure the kernel's part of a probe's cost.
 //
 //     floor entry|pair|session PID PATH OFFSET[,OFFSET]
 //     floor perf PID PATH OFFSET
@@ -36,7 +36,7 @@ Fd checked(int fd, const char* what)
     return Fd(fd);
 }
 
-// "return 0"; in a session this requests the return probe, too.
+// Loads the program "return 0". In a session, this result also requests the return probe.
 Fd load_empty(int attach_type)
 {
     const bpf_insn code[] = {

@@ -15,7 +15,7 @@ def call_frames(path, depth):
     elif path & 1:
         call_frames(path >> 1, depth - 1)
     else:
-        call_frames(path >> 1, depth - 1)  # on another line: another stack
+        call_frames(path >> 1, depth - 1)  # a different line, hence a different stack
 
 
 print("ready", flush=True)

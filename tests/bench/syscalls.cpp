@@ -4,8 +4,8 @@
 //     syscalls SECONDS                   getppid
 //     syscalls SECONDS MAJOR MINOR       ioctl on a device node with these numbers
 //
-// The node is opened with O_PATH, so it needs no driver: the call enters the kernel with the right file, and fails
-// there.
+// The node is opened with O_PATH, so it needs no driver. The ioctl enters the kernel with a file of the right device,
+// and fails there.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -27,7 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Nanoseconds = std::chrono::duration<double, std::nano>;
 
-constexpr unsigned batch_calls = 1000;   // much longer than reading the clock, much shorter than a time slice
+constexpr unsigned batch_calls = 1000;   // takes much longer than reading the clock, and much less than a time slice
 constexpr unsigned control = 0xc020462a; // NV_ESC_RM_CONTROL
 
 int open_node(unsigned major_number, unsigned minor_number)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traced program of the benchmark: opens a CUDA driver library and calls one of its functions in a loop, on request.
 //
-//     target LIBRARY [FUNCTION]                FUNCTION: cuLaunchKernel; cuGraphLaunch launches a graph of 8 kernels
+//     target LIBRARY [FUNCTION]                default: cuLaunchKernel; cuGraphLaunch launches a graph of 8 kernels
 //     target LIBRARY ALLOC+FREE                pair of functions: allocates and frees
 //     target LIBNCCL ncclAllReduce             in a communicator of one rank
 //     target LIBCUDART cudaLaunchKernel        calls the driver's cuLaunchKernel

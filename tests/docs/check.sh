@@ -16,11 +16,11 @@ check() { if [ -z "$2" ]; then ok; else fail "$1" "$2"; fi; }
 same() { check "$1" "$(diff <(printf '%s\n' "$2") <(printf '%s\n' "$3"))"; }
 
 tracers=$(sed -n 's/^TOOLS *:= *//p' Makefile)
-readers=$(sed -n 's/^READERS *:= *//p' Makefile) # read recordings: no columns, no losses, no -p
+readers=$(sed -n 's/^READERS *:= *//p' Makefile) # programs that read recordings: no columns, no losses, no -p
 tools="$tracers $readers"
 aliases=$(sed -n 's/^ALIASES *:= *//p' Makefile)
 
-# --- contents of each source -----------------------------------------------------------------------------------------
+# --- names in tools and documents ------------------------------------------------------------------------------------
 
 sorted_words() { tr -s ' ,\t' '\n' | sed '/^$/d' | LC_ALL=C sort -u; }
 
@@ -51,13 +51,13 @@ options_of_commands() {
 
 unknown_options() { LC_ALL=C comm -23 <(commands_in "$1" "$2" | options_of_commands) <(options_of_help "$1"); }
 
-# Options in backquotes without a tool's name, if no tool has them.
+# Prints the options that a document has in backquotes without a tool's name, and that no tool has.
 unknown_bare_options() {
     LC_ALL=C comm -23 <(grep -oE '`-[^`]*`' "$1" | tr -d '`' | options_of_commands) \
         <(for tool in $tools; do options_of_help "$tool"; done | LC_ALL=C sort -u)
 }
 
-# Link targets are relative to the text's folder; paths in backquotes are relative to the root.
+# Link targets are relative to the text's folder; paths in backquotes are relative to the repository's root.
 paths_in() {
     {
         grep -oE '\]\([^)# ]+' "$1" | sed 's/^](//' | grep -v '://' | sed "s|^|$(dirname "$1")/|"
@@ -114,7 +114,7 @@ counts_functions() { has_option "$1" --api; }
 loss_keys() { sed -nE 's/^ *t\[LOSS_[A-Z]+\] = \{"([a-z_]+)".*/\1/p' src/run/report_notes.cpp; }
 
 # Letter, long name and description of each option, such as "-d --duration end after this time". The description is left
-# out for options whose description differs by tool (lines, histograms, sort key, measurement).
+# out for -H, -e, -l, -s and -U, whose descriptions differ by tool.
 letters_of() {
     _gpusnoop_options "$build/$1" | sed -nE 's/^(-[A-Za-z]),(--[a-z-]+)\t[^\t]*\t(.*)/\1 \2 \3/p' |
         sed -E 's/^(-[HelsU] --[a-z-]+) .*/\1/'
@@ -291,7 +291,7 @@ for alias in $aliases; do
 done
 
 parts=$(sed -nE 's/^\.\\" common: //p' man/*.8 | sort)
-same "man/common: each part is included in at least four pages" "" "$(
+same "man/common: at least four pages include each file" "" "$(
     for part in man/common/*.8; do
         [[ $part == */option-* ]] ||
             [ "$(grep -cx "$(basename "$part" .8)" <<<"$parts")" -ge 4 ] || echo "$part"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replacement for libFuzzer's main(), for any compiler. replay FOLDER...: runs the target once on each file in them.
+// Replacement for libFuzzer's main(), for any compiler. replay FOLDER...: runs the target once on each file in these
+// folders.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

@@ -18,8 +18,8 @@ build = pathlib.Path(os.environ.get("BUILD", repository / "build")).resolve()
 cache = pathlib.Path(os.environ["GPUSNOOP_CACHE"]) / "roots" if "GPUSNOOP_CACHE" in os.environ else build / "roots"
 debian, ubuntu = "http://deb.debian.org/debian", "http://archive.ubuntu.com/ubuntu"
 
-# {suite: (options, mirror, script)} for debootstrap. An older debootstrap does not know new Ubuntu suites; its scripts
-# for Ubuntu are all the same, so name an old one.
+# {suite: (options, mirror, script)}: arguments of debootstrap. An older debootstrap has no script for new Ubuntu
+# suites. Its scripts for all Ubuntu suites are the same, so this names an old one.
 options_of_ubuntu = ["--components=main,universe", "--keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg"]
 script_of_ubuntu = ["/usr/share/debootstrap/scripts/gutsy"]
 suites = {
@@ -80,8 +80,8 @@ class Root:
         self.lock.close()
 
     def make_base(self):
-        """Creates the base under a temporary name, and renames it once complete. A base of testing expires after a
-        week."""
+        """Creates the base under a temporary name, and renames it once complete. The base of Debian testing is
+        recreated after a week."""
         week = 7 * 24 * 3600
         if self.base.exists() and self.suite == "testing" and time.time() - self.base.stat().st_mtime > week:
             shutil.rmtree(self.base)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Container metadata files; the user who starts a container chooses its labels. Each input is parsed as the file of
-// every runtime.
+// Container metadata files; the user who starts a container chooses its labels. Each input is parsed as a metadata file
+// of each runtime.
 #include "tests/fuzz/target.hpp"
 #include "who/container_runtimes.hpp"
 
@@ -54,5 +54,5 @@ void fuzz(std::string_view input)
         check(record);
     });
     for (const std::string& root : docker_data_root(files))
-        expect(root.ends_with("/containers"), "the folder is that of containers");
+        expect(root.ends_with("/containers"), "the path is a containers folder");
 }

@@ -41,7 +41,7 @@ std::optional<std::string> readable(std::string_view name)
                           }});
     answer.reset();
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    const bool posted = helper.post(0, name); // false for a second after a helper was lost
+    const bool posted = helper.post(0, name); // false for one second after a helper hung or crashed
     expect(!posted || helper.wait_until(deadline), "the helper answers, or is replaced");
     return std::exchange(answer, std::nullopt);
 }
@@ -60,6 +60,6 @@ void fuzz(std::string_view input)
         expect(columns(cut) <= width, "a name fits in its column");
         expect(!plain || std::ranges::none_of(cut, is_control), "no control characters are added");
     }
-    expect(base_of_kernel(name).size() <= name.size(), "a part is no longer than the whole");
+    expect(base_of_kernel(name).size() <= name.size(), "the base name is no longer than the name");
     expect(!plain || std::ranges::none_of(name, is_control), "no control characters are added");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Xid lines of the kernel log, which contain the name that a process chose, and the driver's version file.
+// Xid lines of the kernel log, and the driver's version file. Xid lines contain a process name, which can be any text.
 #include "gpu/command_layouts.hpp"
 #include "gpu/xids.hpp"
 #include "tests/fuzz/target.hpp"

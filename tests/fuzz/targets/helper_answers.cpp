@@ -19,7 +19,7 @@ void try_as(std::string_view input)
     const std::string bytes = message_of(*answer);
     const auto again = read_message<Answer>(bytes);
     expect(again && message_of(*again) == bytes, "the message survives a round trip");
-    expect(bytes.size() <= input.size(), "nothing is added");
+    expect(bytes.size() <= input.size(), "the message does not grow");
     expect(!read_message<Answer>(bytes + '\0') &&
                !read_message<Answer>(std::string_view(bytes).substr(0, bytes.size() - 1)),
            "messages of another length are rejected");

@@ -13,7 +13,7 @@ void fuzz(std::string_view input)
     const std::string bytes = to_bytes(*answers);
     const auto again = answers_from(bytes);
     expect(again && to_bytes(*again) == bytes, "the message survives a round trip");
-    expect(bytes.size() <= input.size(), "nothing is added");
+    expect(bytes.size() <= input.size(), "the message does not grow");
     expect(!answers_from(bytes + '\0') && !answers_from(std::string_view(bytes).substr(0, bytes.size() - 1)),
            "messages of another length are rejected");
 }

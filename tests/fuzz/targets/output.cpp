@@ -95,10 +95,10 @@ void fuzz(std::string_view input)
                   numbers[0] % (uint64_t{1} << 62),
                   numbers[1]};
     const std::string json = written(make_json_output(), row, below);
-    expect(!steers(json) && is_valid(json), "nothing in JSON steers a terminal");
+    expect(!steers(json) && is_valid(json), "JSON contains no terminal control codes");
     check_json(json, name, below);
     const std::string text = written(make_text_output(true), row, below);
-    expect(!steers(text) && is_valid(text), "nothing in text steers a terminal");
+    expect(!steers(text) && is_valid(text), "text contains no terminal control codes");
     std::string cut;
     const size_t width = numbers[0] % 64;
     expect(append_printable(cut, name, width) <= width, "a name fits in its column");
