@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Kind of memory at an address, derived from allocation calls. Memory that was allocated before attach remains
- * unknown. */
+/* Kind of memory at an address, derived from allocation calls. The kind of memory that was allocated before attach
+ * remains unknown. */
 #ifndef GPUSNOOP_ADDRESS_BPF_H
 #define GPUSNOOP_ADDRESS_BPF_H
 
@@ -30,7 +30,7 @@ INLINE struct address_space* address_space(struct task_struct* task, const struc
     if (space)
         return space;
     struct address_space new = {.whole = first_call && is_fully_traced(task) && HAS_LOOPS};
-    introduce(image, cgroups_of(untrusted(task))); /* makes the front end clean up when the process exits */
+    introduce(image, cgroups_of(untrusted(task))); /* so that the front end cleans up when the process exits */
     bpf_map_update_elem(&address_spaces, image, &new,
                         BPF_NOEXIST); /* fails if another thread has just added the entry */
     space = bpf_map_lookup_elem(&address_spaces, image);
@@ -44,7 +44,7 @@ struct range_walk {
     u64 address;
     u64 end;
     u32 memory; /* MEMORY_UNKNOWN to remove the range */
-    u32 blocks; /* number of blocks that were set or removed so far */
+    u32 blocks; /* number of blocks set or removed so far */
 };
 
 static long next_block(u32 index, struct range_walk* walk)
@@ -70,7 +70,8 @@ static long next_block(u32 index, struct range_walk* walk)
 
 #define RANGE_BLOCKS_MAX 128 /* higher than the number of blocks of any range */
 
-/* Sets the kind of memory of a range, or removes the range. Returns the number of blocks in the range. */
+/* Sets the kind of memory of a range, or removes the range. Returns the number of blocks (struct range_key) in the
+ * range. */
 VERIFIED_ONCE int set_range(const struct place_key* start, u64 bytes, u32 memory)
 {
     if (!start || !bytes || start->number + bytes < start->number)
@@ -84,13 +85,13 @@ VERIFIED_ONCE int set_range(const struct place_key* start, u64 bytes, u32 memory
     return walk.blocks;
 }
 
-/* True if the process has used less than a quarter of the table of ranges, which is its limit. */
+/* Each process may use up to a quarter of the table `ranges`. True if this process has used less. */
 INLINE bool has_room(const struct address_space* space)
 {
     return space->entries < ENTRIES_OF(&ranges) / 4;
 }
 
-/* An allocation is charged for at least this many ranges, because `ranges` has this many times the capacity of
+/* An allocation counts as at least this many entries of `ranges`, because `ranges` has this many times the capacity of
  * `allocations`. */
 #define RANGES_OF_ALLOCATION 4
 
@@ -160,7 +161,8 @@ enum memory_word {
     MEMORY_CALL_WAS_BYTES,
 };
 
-/* Removes freed memory before the call, because another thread may be given the address as soon as it is free. */
+/* Removes freed memory at the entry of the call, because another thread may be given the address before the call
+ * returns. */
 INLINE int memory_entry_body(struct pt_regs* ctx)
 {
     struct followed at;
@@ -282,8 +284,8 @@ CALL_PROGRAMS(memory, memory_entry_body, memory_return_body)
 #define S_IFMT 0170000
 #define S_IFREG 0100000
 
-/* Sets *host to 1 if the mapping is host memory, which is accessible, and is anonymous or maps a regular file. Reserved
- * addresses are not accessible, and a driver's mappings map character devices. */
+/* Sets *host to 1 if the mapping is host memory: accessible, and either anonymous or of a regular file. Reserved
+ * addresses are not accessible, and drivers map character devices. */
 static long classify_vma(struct task_struct* task, struct vm_area_struct* vma, u64* host)
 {
     u64 mode = S_IFREG;
@@ -295,8 +297,8 @@ static long classify_vma(struct task_struct* task, struct vm_area_struct* vma, u
     return 0;
 }
 
-/* True if an address is in host memory. Returns false while another thread changes the mappings, because BPF programs
- * cannot wait for the lock. */
+/* True if an address is in host memory. Also returns false while another thread changes the mappings, because BPF
+ * programs cannot wait for the lock. */
 INLINE bool is_host_mapping(u64 address)
 {
     u64 host = 0;
@@ -305,8 +307,8 @@ INLINE bool is_host_mapping(u64 address)
     return host;
 }
 
-/* Returns the kind of memory at an address. If the called function implies host or device memory, `expected` is
- * MEMORY_HOST or MEMORY_DEVICE. */
+/* Returns the kind of memory at an address. `expected` is MEMORY_HOST or MEMORY_DEVICE if the called function implies
+ * this kind, else MEMORY_UNKNOWN. */
 VERIFIED_ONCE u32 memory_at(const struct image* owner, u64 address, u32 expected)
 {
     if (!owner)

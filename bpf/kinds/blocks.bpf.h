@@ -16,8 +16,8 @@
 
 const volatile __u64 driver_majors[CHARACTER_DEVICE_MAJORS / 64] = {}; /* bit set of the major numbers of GPU drivers */
 
-#define BY_DESCRIPTOR 0xfe /* the reason depends on the kind of file; the first argument is the descriptor */
-#define BY_DEVICE 0xff     /* TIME_DRIVER if the descriptor refers to a GPU driver's device, else TIME_OTHER */
+#define BY_DESCRIPTOR 0xfe /* depends on the kind of file; the first argument is the file's descriptor */
+#define BY_DEVICE 0xff     /* TIME_DRIVER if the descriptor refers to a device of a GPU driver, else TIME_OTHER */
 
 #ifndef __NR_futex_wait
 #define __NR_futex_wait 455 /* 6.7 */
@@ -118,7 +118,7 @@ INLINE u32 reason_by_descriptor(struct task_struct* task, u64 descriptor, u32 re
     return READ(inode, i_sb, s_magic) == ANONYMOUS ? TIME_OTHER : TIME_DISK;
 }
 
-/* True for system calls that work on a file and have its descriptor as first argument. */
+/* True for system calls on a file whose first argument is the file's descriptor. */
 INLINE bool has_descriptor(u64 number)
 {
     switch (number) {
@@ -147,7 +147,7 @@ INLINE struct pt_regs* regs_of(struct task_struct* task)
     return (struct pt_regs*)bpf_task_pt_regs(task);
 }
 
-/* An exception that blocks is a page fault. */
+/* For blocked threads only: a thread that is blocked in an exception is in a page fault. */
 INLINE bool is_in_page_fault(struct task_struct* task)
 {
     return SYSTEM_CALL_NUMBER(regs_of(task)) == (u64)NO_SYSTEM_CALL;
@@ -171,8 +171,8 @@ INLINE u32 block_reason(struct task_struct* task, struct thread_time* time)
     return reason;
 }
 
-/* The file that a blocked thread waits for. It is read when the thread is woken, because the thread is then still in
- * the system call. */
+/* The file that a blocked thread waits for. Its name is read when the thread is woken, because the thread is then still
+ * in the system call. */
 
 /* Returns NULL if the thread is not in a system call, or if the system call has no descriptor. */
 INLINE struct file* file_of_call(struct task_struct* task)
@@ -183,8 +183,7 @@ INLINE struct file* file_of_call(struct task_struct* task)
     return file_of_descriptor(task, SYSTEM_CALL_FIRST(regs));
 }
 
-/* Reads the names of a file and its folder from directory entries, because building the whole path takes locks and may
- * be slow. */
+/* Reads only the names of a file and of its folder, because building the whole path takes locks and may be slow. */
 INLINE void read_names(struct file* from, char* file, char* folder)
 {
     struct dentry* entry = from ? READ(from, f_path.dentry) : 0;
@@ -214,9 +213,9 @@ INLINE void describe_block(struct task_struct* task, const struct thread_time* t
 /* Stacks of blocked threads. They are read when a thread leaves its CPU, and counted when it gets a CPU again. */
 
 const volatile bool stacks_of_blocks = false;
-const volatile bool count_blocks = false; /* also count blocked time by stack, not only show stacks in lines */
+const volatile bool count_blocks = false; /* in addition to reading stacks, count blocked time by stack */
 
-/* Reduced to 1 entry if stacks are not requested. */
+/* If stacks are not requested, the front end reduces this map to 1 entry. */
 STACK_TRACE_MAP(block_stacks, 16384, BLOCK_FRAMES);
 
 PREALLOCATED_HASH_MAP(block_counts, 16384, struct block_key, struct block_count);
@@ -251,16 +250,16 @@ INLINE void count_block(const struct thread_state* thread, const struct thread_t
         lose(LOSS_BLOCK, 1);
         return;
     }
-    count->sum += ns; /* needs no atomic addition, because only the thread's CPU writes to an entry */
+    count->sum += ns; /* not atomic, because only the CPU on which the thread runs writes to the thread's entries */
     count->times++;
 }
 
 /* Time that threads wait for each file, and the bytes that they read from and write to disks. A wait is counted when
- * the thread gets a CPU again, because it is then still in the system call or page fault. */
+ * the thread gets a CPU again, because the thread is then still in the system call or page fault. */
 
 const volatile bool count_files = false;
 
-/* Reduced to 1 entry if files are not requested. */
+/* If files are not requested, the front end reduces this map to 1 entry. */
 PREALLOCATED_HASH_MAP(file_counts, 16384, struct file_key, struct file_count);
 
 INLINE struct file_count* new_file_count(const struct file_key* key, struct file* file)
@@ -273,7 +272,7 @@ INLINE struct file_count* new_file_count(const struct file_key* key, struct file
     return count;
 }
 
-/* Needs no atomic additions, because only the thread's CPU writes to an entry. */
+/* The additions need not be atomic, because only the CPU on which the thread runs writes to the thread's entries. */
 OWN_FRAME int count_of_file(struct file* file, u32 place, u64 bucket, u64 sum)
 {
     struct file_key key = {.place = place, .bucket = bucket};
@@ -303,9 +302,9 @@ static long note_mapping(struct task_struct* task, struct vm_area_struct* vma, s
     return 0;
 }
 
-/* Returns the mapping in which a page fault is in progress, and which cannot disappear during the fault. If the result
- * is neither a file nor anonymous, the mapping is unknown, because another thread is changing the mappings, or because
- * an earlier lookup on this CPU has not released the lock yet. */
+/* Returns the mapping at the address of a page fault in progress. The mapping cannot disappear during the fault. If the
+ * result has no file and is not anonymous, the mapping is unknown: another thread is changing the mappings, or an
+ * earlier lookup on this CPU has not released the lock yet. */
 INLINE struct mapping mapping_at(struct task_struct* task, u64 address)
 {
     struct mapping mapping = {};
@@ -322,11 +321,11 @@ OWN_FRAME int count_file_wait(struct task_struct* task, struct thread_time* time
     return mapping.anonymous ? 0 : count_of_file(mapping.file, place, histogram_bucket(ns), ns);
 }
 
-#define CLONED 2      /* 1 << BIO_CLONED (5.15 to 7.3): part of a request to a stacked device, already counted */
+#define CLONED 2 /* 1 << BIO_CLONED (5.15 to 7.3): part of a request to a stacked device, which was counted before */
 #define OPERATION 255 /* REQ_OP_MASK */
 
-/* Attached only if files are requested, because it hooks all disk I/O on the machine. Writeback is not counted, because
- * it is done by other threads than those that wrote the data. */
+/* Attached only if files are requested, because this program runs at all disk I/O on the machine. Writeback is not
+ * counted, because it is not done by the threads that wrote the data. */
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(disk_asked, struct bio* bio)
 {

@@ -16,7 +16,7 @@
 
 struct context {
     u32 device; /* ordinal + 1 */
-    u32 number; /* our id, unique among all contexts of all processes; needed because handles are reused */
+    u32 number; /* our id, unique among the contexts of all processes; needed because handles are reused */
 };
 
 HASH_MAP(contexts, 16384, struct handle_number, struct context);
@@ -27,7 +27,8 @@ INLINE void context_made(const struct image* image, u64 handle, u32 device)
 {
     struct handle_number key = {.image = *image, .number = handle};
     struct context new = {.device = device + 1, .number = __sync_fetch_and_add(&contexts_made, 1) + 1};
-    /* Makes the front end clean up when the process exits, even if none of its calls is counted. */
+    /* Sends the process to the front end, which then cleans up when the process exits, even if none of its calls is
+     * counted. */
     introduce(image, cgroups_of(untrusted(bpf_get_current_task_btf())));
     if (PUT_SHARED(&contexts, SHARED_CONTEXTS, &key, &new))
         lose(LOSS_STATE, 1);
@@ -46,7 +47,7 @@ INLINE void context_current(const struct image* image, struct thread_state* thre
     thread->context = handle;
 }
 
-/* HIP's contexts are devices: hipCtxCreate() returns the device; hipCtxPopCurrent() and hipCtxDestroy() leave the
+/* In HIP, a context is a device. hipCtxCreate() returns the device. hipCtxPopCurrent() and hipCtxDestroy() leave the
  * thread's device unchanged and free nothing (hip_context.cpp of ROCm 5.7 to 7). */
 INLINE void hip_device_current(const struct image* image, struct thread_state* thread, u64 handle)
 {
@@ -54,8 +55,8 @@ INLINE void hip_device_current(const struct image* image, struct thread_state* t
     *device_by(thread, LAYER_HIP) = context ? context->device : HIP_DEVICE_UNKNOWN;
 }
 
-/* Returns 1 + the ordinal of the device that the thread has set (of the first device if it has set none), or 0 if
- * unknown. */
+/* Returns 1 + the ordinal of the thread's device, or 0 if unknown. A thread that has set no device uses the first
+ * one. */
 INLINE u32 hip_device_of(struct task_struct* task, struct thread_state* thread)
 {
     u32 device = *device_by(thread, LAYER_HIP);
@@ -76,8 +77,8 @@ INLINE void context_pop(const struct image* image, struct thread_state* thread)
 {
     u64 handle = 0;
     if (thread->depth && --thread->depth < CONTEXTS_BELOW)
-        /* opaque(): without it, clang 22 and later infer the bound from the line above, and omit the mask that kernel
-         * 6.1 needs. */
+        /* Without opaque(), clang 22 and later infer the bound from the line above, and omit the mask, which the
+         * verifier of Linux 6.1 needs. */
         handle = thread->below[opaque(thread->depth) & (CONTEXTS_BELOW - 1)];
     context_current(image, thread, handle);
 }
@@ -97,8 +98,8 @@ INLINE struct context* context_of_memory(const struct image* image, struct task_
     return context_of(image, handle);
 }
 
-/* The primary context of a device, shared by the whole process, and its number of holders. The entry remains when the
- * context ends, because another thread may be about to retain the context again. */
+/* The primary context of a device, which all threads of a process share, and its number of holders. The entry is not
+ * deleted when the context ends, because another thread may be about to retain the context again. */
 struct primary {
     u64 context;
     u64 holders;
@@ -117,7 +118,7 @@ INLINE void primary_retained(const struct image* image, u64 handle, u32 device)
         primary = bpf_map_lookup_elem(&primaries, &key);
     }
     struct context* context = context_of(image, handle);
-    if (!context || context->device != device + 1) /* the handle belonged to a context whose end was not seen */
+    if (!context || context->device != device + 1) /* an older context with this handle, whose end was not seen */
         context_made(image, handle, device);
     if (!primary) {
         lose(LOSS_STATE, 1);
@@ -127,8 +128,8 @@ INLINE void primary_retained(const struct image* image, u64 handle, u32 device)
     __sync_fetch_and_add(&primary->holders, 1);
 }
 
-/* Creation and destruction of streams, and the end of contexts. They are tracked because handles are reused
- * afterwards. */
+/* Creation and destruction of streams, and the end of contexts. These calls are tracked because handles of destroyed
+ * objects are reused. */
 
 enum life_word {
     LIFE_ARGUMENT = FOLLOWED_ROW + 1,
@@ -171,7 +172,7 @@ INLINE bool is_context_ending(const struct followed* at, const struct image* ima
     *handle = primary && primary->holders ? primary->context : 0;
     if (row->kind == KIND_CONTEXT_DESTROY)
         return true;
-    /* If the process is older than tracing, the context may have holders that were not seen. */
+    /* If the process started before tracing began, the context may have holders that were not seen. */
     return primary && is_fully_traced(at->task) && __sync_fetch_and_add(&primary->holders, -1) == 1;
 }
 
@@ -208,11 +209,10 @@ INLINE int life_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(life, life_entry_body, life_return_body)
 
-/* Calls that set state for later calls: names, captures, contexts. All tools use the same program for these calls; the
- * front end chooses the functions to which the program is attached. */
+/* Calls that set state for later calls: names, captures, contexts. All tools use the same program for these calls. The
+ * front end chooses the functions to which a tool attaches it. */
 
-/* Block size and shared memory that earlier calls have set for a function, and that the function's legacy launches
- * use. */
+/* Block size and shared memory of a function's legacy launches, set by earlier calls. */
 struct legacy_shape {
     u32 block[3];
     u32 smem;
@@ -251,8 +251,7 @@ INLINE int state_return_body(struct pt_regs* ctx)
     u32 kind = at.row->kind;
     struct image image = image_of(at.task);
     begin_image(at.thread, &image);
-    /* This precedes the check of the result, because an invalidated capture also ends, although the call returns an
-     * error. */
+    /* Done before the check of the result: an invalidated capture ends too, although the call returns an error. */
     struct capture ended;
     if (kind == KIND_CAPTURE_END && !is_still_capturing((s32)PT_REGS_RC(ctx)))
         capture_end(&image, word[STATE_STREAM], &ended);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Copies, sets and prefetches. They are counted in rows in the kernel, with one record per copy only for -e. */
+/* Copies, sets and prefetches. BPF programs count them in rows of a table, and send one record per copy only for -e. */
 #ifndef GPUSNOOP_COPY_BPF_H
 #define GPUSNOOP_COPY_BPF_H
 
@@ -12,8 +12,8 @@ const volatile bool per_memory = false;
 const volatile bool measure_rate = false; /* histogram of rates instead of durations */
 
 /* Returns the bucket of the rate in megabytes per second (bytes per microsecond). Calls that return before the copy is
- * done have no rate. Sets have no rate either, because any set may return early, even if it is not called
- * asynchronous. */
+ * done have no rate. Sets have no rate either, because any set may return early, even if its function is not
+ * asynchronous by name. */
 OWN_FRAME u32 rate_bucket(const struct call* call, u64 duration_ns)
 {
     if (!call)
@@ -55,7 +55,7 @@ INLINE void record_copy(struct call* call, u64 entry_ns, u64 duration_ns)
         record_copy_in_table(call, entry_ns, duration_ns);
 }
 
-/* The following tables replace branches, for the reason given in base/verifier.bpf.h. */
+/* The following tables are used instead of branches, for the reason given in base/verifier.bpf.h. */
 struct ends {
     u8 source;
     u8 destination;
@@ -68,7 +68,7 @@ static const volatile struct ends ends_of_direction[DIRECTIONS] = {
 };
 
 /* Direction for each enum cudaMemcpyKind or hipMemcpyKind. For kind 4 (default), the addresses determine the direction.
- * HIP's kind 1024 (from 6.0 on: between devices, without compute units) is at index 8. */
+ * HIP's kind 1024 (from HIP 6.0 on: copy between devices without compute units) is at index 8. */
 static const volatile u8 direction_of_kind[16] = {DIRECTION_H2H, DIRECTION_H2D, DIRECTION_D2H,
                                                   DIRECTION_D2D, [8] = DIRECTION_D2D};
 
@@ -77,8 +77,8 @@ INLINE u32 direction_by_number(u32 kind)
     return direction_of_kind[(kind | kind >> 7) & 15];
 }
 
-/* Kind of memory for each value of the enumerations in enum memory_types. For the values that are missing here (unified
- * and managed memory), the address determines the kind. */
+/* Kind of memory for each value of the enumerations in enum memory_types. Values for unified and managed memory are
+ * missing here: for these, the address determines the kind. */
 static const volatile u8 memory_of_type[TYPES] = {
     [TYPES_CUDA + 1] = MEMORY_HOST,     [TYPES_CUDA + 2] = MEMORY_DEVICE, [TYPES_CUDA + 3] = MEMORY_ARRAY,
     [TYPES_OPERAND + 2] = MEMORY_ARRAY, [TYPES_HIP5 + 0] = MEMORY_HOST,   [TYPES_HIP5 + 1] = MEMORY_DEVICE,
@@ -124,8 +124,8 @@ struct end {
     u32 array;
 };
 
-/* Returns the kind of memory that the array argument or the type argument gives, or `expected` if they do not determine
- * it. */
+/* Returns the kind of memory according to the array argument or the type argument, or `expected` if neither of these
+ * two arguments determines the kind. */
 INLINE u32 memory_by_type(struct arguments* arguments, const volatile struct probe_row* row, struct end end,
                           u32 expected)
 {
@@ -179,7 +179,7 @@ INLINE void read_copy_size(struct arguments* arguments, const volatile struct pr
     u64 bytes = read_argument(arguments, row, ARG_BYTES);
     u64 height = read_argument(arguments, row, ARG_HEIGHT);
     u64 depth = read_argument(arguments, row, ARG_DEPTH);
-    /* The size of an array's elements is unknown here, because only the call that created the array has it. */
+    /* The size of an array's elements is unknown here, because it is an argument of the call that created the array. */
     bool in_elements = false;
     if (row->array_elements) {
         u64 arrays =
@@ -203,7 +203,7 @@ INLINE void read_copy(struct arguments* arguments, const volatile struct probe_r
         call->key.copy.direction = row->direction;
 }
 
-/* Begins a copy, and reads everything except sizes, direction and addresses. Returns NULL if the copy does not
+/* Begins a copy, and reads all its data except sizes, direction and addresses. Returns NULL if the copy does not
  * count. */
 INLINE const volatile struct probe_row* begin_copy(struct pt_regs* ctx, struct task_struct* task, u32 number,
                                                    struct arguments* arguments, struct ended_call* call)
@@ -258,11 +258,11 @@ INLINE int copy_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(copy, copy_entry_body, copy_return_body)
 
-#define COUNT_MAX (1 << 20) /* limit for the copies in a batch; a call with a higher number is invalid and fails */
-#define BATCH_MAX 4096      /* at most this many copies per call are read individually */
+#define COUNT_MAX (1 << 20) /* maximum number of copies in a batch; calls with a higher number are invalid and fail */
+#define BATCH_MAX 4096      /* maximum number of copies per call that are read individually */
 
-/* The arguments of a batch, and the copy that is being counted. They are in task storage, not on the stack, for the
- * reason given at HAS_LOOPS. */
+/* The arguments of a batch, and the copy that is being counted. This struct is in task storage, not on the stack, for
+ * the reason given at HAS_LOOPS. */
 struct batch {
     struct arguments arguments;
     struct call element;
@@ -363,7 +363,7 @@ INLINE void record_batch(struct batch_walk* walk)
         lose(LOSS_ARGUMENTS, 1);
 }
 
-/* Reads the data that all copies of a batch share. Returns false if the call does not count. */
+/* Reads the data that all copies of a batch have in common. Returns false if the call does not count. */
 OWN_FRAME int begin_batch(struct pt_regs* ctx, u32 number, struct arguments* arguments, struct ended_call* call,
                           struct open_call* room)
 {
@@ -385,7 +385,7 @@ OWN_FRAME int begin_batch(struct pt_regs* ctx, u32 number, struct arguments* arg
     return 1;
 }
 
-/* The call is built in the thread's state, because the stack has no room for it. */
+/* The call's data is built in thread_state, because the stack has no room for it. */
 INLINE int batch_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -428,8 +428,9 @@ INLINE int batch_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(batch, batch_entry_body, batch_return_body)
 
-/* Ends runtime calls that have no other return probe, if both layers are counted. Driver calls do not show when such a
- * call ends, because a copy may make several driver calls, and we do not know which is the last. */
+/* If both driver and runtime calls are counted, these programs detect the end of runtime calls that have no other
+ * return probe. Driver calls cannot show this end, because a copy may make several driver calls, and we do not know
+ * which of them is the last. */
 INLINE int leave_entry_body(struct pt_regs* ctx)
 {
     return is_idle(ctx) || !is_traced(bpf_get_current_task_btf());

@@ -8,7 +8,7 @@
 #include "shared/ioctl.h"
 #include "shared/probe.h"
 
-/* Counts calls from entry to return, independently of the kind of hook. */
+/* Counts calls from entry to return. This code is the same for all kinds of hooks. */
 
 const volatile bool keep_recent = false; /* keep the last calls of each process */
 
@@ -41,8 +41,8 @@ INLINE u8 node_of(u32 device)
     return node ? *node : NODE_NONE;
 }
 
-/* A command that is listed in the tables. If they have no command with this size, the command's number is looked up
- * without the size, because larger structs begin with the same fields. */
+/* An ioctl command and its entry in command_layouts. If there is no entry for the command with this struct size, the
+ * command's number is looked up without the size, because larger structs begin with the same fields. */
 struct known_command {
     struct command_key key;
     struct command_layout* layout; /* NULL if unknown */
@@ -76,7 +76,7 @@ struct xfer {
 };
 
 /* Reads the command and its subject from the caller's struct. If the struct is in a page that was never accessed, it is
- * unreadable until the driver accesses it, so this is tried again at the return. */
+ * unreadable until the driver accesses it. So end_driver_call() tries again. */
 INLINE void read_command(struct driver_call* call)
 {
     struct call_key* key = &call->key;
@@ -99,7 +99,7 @@ INLINE void read_command(struct driver_call* call)
     }
 }
 
-/* `request` and `argument` are 0 unless the call is an ioctl. Returns false if the call is not traced. */
+/* `request` and `argument` are used only for ioctls. Returns false if the call is not traced. */
 INLINE bool begin_driver_call(void* ctx, u8 node, u32 minor, u8 entry, u32 request, u64 argument)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -128,8 +128,8 @@ INLINE bool begin_driver_call(void* ctx, u8 node, u32 minor, u8 entry, u32 reque
         read_command(&call);
     call.since_ns = bpf_ktime_get_ns();
     u32 tid = task->pid;
-    /* A kretprobe tracks a limited number of calls at a time (10, or two per CPU), and does not report the returns of
-     * further calls. */
+    /* If the thread still has an entry, the return of its last call was missed. A kretprobe tracks a limited number of
+     * calls at a time (10, or two per CPU), and misses the returns of further calls. */
     if (bpf_map_lookup_elem(&in_flight, &tid))
         lose(LOSS_RETURN, 1);
     if (bpf_map_update_elem(&in_flight, &tid, &call, BPF_ANY))
@@ -267,7 +267,7 @@ SEC("kretprobe")
 int function_return(struct pt_regs* ctx)
 {
     guard_begin();
-    /* All functions except ioctl return an int, so the upper half of the register is undefined. */
+    /* All of these functions except ioctl return an int, so the upper half of their result register is undefined. */
     u8 entry = bpf_get_attach_cookie(ctx);
     end_driver_call(entry == ENTRY_IOCTL ? (s64)PT_REGS_RC(ctx) : (s32)PT_REGS_RC(ctx));
     guard_end();
@@ -309,7 +309,8 @@ DRIVER(amdgpu)
 
 /* --- system calls, if the functions cannot be hooked ----------------------------------------------------------- */
 
-/* Returns the device number of the calling process's descriptor, or 0 if it does not refer to a character device. */
+/* Returns the device number of a descriptor of the calling process, or 0 if the descriptor does not refer to a
+ * character device. */
 INLINE u32 device_of(u64 descriptor)
 {
     struct inode* inode = inode_of_descriptor(bpf_get_current_task_btf(), descriptor);
@@ -338,7 +339,7 @@ SYSTEM_CALL(ioctl, begin_system_call(ctx, (u32)ctx->args[0], ENTRY_IOCTL, (u32)c
 SYSTEM_CALL(close, begin_system_call(ctx, (u32)ctx->args[0], ENTRY_CLOSE, 0, 0))
 SYSTEM_CALL(mmap, begin_system_call(ctx, (u32)ctx->args[4], ENTRY_MMAP, 0, 0))
 
-/* Handles the return of these three system calls. */
+/* Handles the return of ioctl, close and mmap. */
 SEC("tracepoint")
 int call_exit(struct trace_event_raw_sys_exit* ctx)
 {
@@ -348,8 +349,8 @@ int call_exit(struct trace_event_raw_sys_exit* ctx)
     return 0;
 }
 
-/* A system call that opens a device is counted at its return, because the device is unknown before. So failed calls are
- * not counted, and calls have no duration. */
+/* An open of a device is counted when the system call returns, because the device is unknown until then. So failed
+ * opens are not counted, and opens have no duration. */
 SEC("tracepoint")
 int open_exit(struct trace_event_raw_sys_exit* ctx)
 {
@@ -362,7 +363,7 @@ int open_exit(struct trace_event_raw_sys_exit* ctx)
 
 /* --- errors of GPUs ---------------------------------------------------------------------------------------------- */
 
-/* Offsets in the record of the tracepoint nvidia:nvidia_dev_xid, from its format. */
+/* Offsets of fields in the record of the tracepoint nvidia:nvidia_dev_xid, taken from its format file. */
 const volatile __u32 xid_device_offset = 0;
 const volatile __u32 xid_number_offset = 0;
 const volatile __u32 xid_text_offset = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Gaps between launches, and the parts of a thread's time that it spends in calls. */
+/* Gaps between launches, and the time that threads spend in calls. */
 #ifndef GPUSNOOP_GAP_BPF_H
 #define GPUSNOOP_GAP_BPF_H
 
@@ -10,8 +10,8 @@
 #include "shared/gap.h"
 #include "shared/histogram.h"
 
-/* Gaps between launching calls, divided into parts. They are counted in histograms by length, or sent as one record per
- * gap. */
+/* Gaps between launching calls. The time of a gap is divided into parts (enum time_part). Gaps are counted in
+ * histograms by length, or sent as one record per gap. */
 
 const volatile bool count_gaps = false;
 const volatile bool emit_gaps = false;
@@ -19,14 +19,14 @@ const volatile bool gaps_of_streams = false; /* measure gaps between launches in
 const volatile __u64 least_gap_ns = 0;
 const volatile __u64 gap_unit_ns = 1;
 
-/* Reduced to 1 entry if gaps are not counted. */
+/* If gaps are not counted, the front end reduces this map to 1 entry. */
 HASH_MAP(gap_counts, 65536, struct gap_key, struct gap_count);
 
-/* Reduced to 1 entry if gaps are not per stream. */
+/* If gaps are not per stream, the front end reduces this map to 1 entry. */
 HASH_MAP(stream_gaps, 65536, struct stream_place, struct open_period);
 
 /* Words of an open call that describe its launch. */
-#define LAUNCHES 1 /* number of the call's row; 0: the call launches nothing, or is inside another call */
+#define LAUNCHES 1 /* row number of the call; 0: the call launches nothing, or is inside another call */
 #define LAUNCHED 2 /* handle of the kernel or graph, if gaps are reported as lines */
 #define STREAM 3   /* stream, if gaps are per stream */
 
@@ -41,7 +41,7 @@ INLINE struct gap_launch launch_of(const struct open_call* call)
     return launch;
 }
 
-/* Returns the gap before or after a call. */
+/* Returns the gap that ends or begins at a call. */
 INLINE struct open_period* gap_of_call(const struct thread_state* thread, const struct open_call* call)
 {
     if (!gaps_of_streams)
@@ -59,7 +59,7 @@ INLINE struct open_period* new_stream_gap(const struct thread_state* thread, con
     return bpf_map_lookup_elem(&stream_gaps, &key);
 }
 
-/* Needs no atomic operations, because only the gap's own thread writes to the gap and to its counts. */
+/* No atomic operations are needed, because only the gap's own thread writes to the gap and to its counters. */
 OWN_FRAME int begin_gap(const struct thread_state* thread, const struct thread_time* time, const struct open_call* call)
 {
     struct open_period* gap = gap_of_call(thread, call);
@@ -133,7 +133,7 @@ OWN_FRAME int count_running(struct gap_record* record)
 {
     struct task_struct* task = (void*)bpf_get_current_task();
     struct running_count count = {
-        /* Read as a word, because the field's type changes in 7.3, and the verifier allows no index on it. */
+        /* Read as a word: the field's type changes in Linux 7.3, and the verifier allows no indexing of it. */
         .queues = (void*)kernel_word(&READ(task, se.cfs_rq, tg)->cfs_rq),
         .mask = (void*)task + bpf_core_field_offset(struct task_struct, cpus_mask),
     };
@@ -169,8 +169,8 @@ INLINE void send_gap(const struct open_period* gap, const struct thread_time* ti
     bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
 }
 
-/* Ends a gap, whose length is the sum of its parts. If time is added to a part while this runs, that time counts in the
- * next gap. */
+/* Ends a gap, whose length is the sum of its parts. If time is added to a part while this function runs, that time
+ * counts in the next gap. */
 OWN_FRAME int end_gap(const struct thread_state* thread, const struct thread_time* time, const struct open_call* call)
 {
     struct open_period* gap = gap_of_call(thread, call);
@@ -187,7 +187,7 @@ OWN_FRAME int end_gap(const struct thread_state* thread, const struct thread_tim
     return 0;
 }
 
-/* Resets a gap that the previous thread at this place has left open. */
+/* Discards the gap that the previous owner of this thread's place has left open. */
 INLINE void forget_gap(const struct thread_state* thread)
 {
     struct open_period* gap = gap_of(thread);
@@ -199,7 +199,7 @@ INLINE void forget_gap(const struct thread_state* thread)
 
 bool naming = false; /* see launch.bpf.h */
 
-#define AROUND 0 /* word of an open call with the thread's TIME_CALL_BITS from before the call */
+#define AROUND 0 /* index of the word that holds the thread's TIME_CALL_BITS from before the call */
 
 INLINE u64 part_of_call(const volatile struct probe_row* row)
 {
@@ -313,8 +313,8 @@ INLINE void call_return_body(struct pt_regs* ctx)
     }
 }
 
-/* Records the NCCL calls of a thread that uses CUDA. They are not a part of the thread's time, but later waits may be
- * waits for these calls. */
+/* Records the NCCL calls of a thread that uses CUDA. These calls do not change the part to which the thread's time is
+ * added, but later waits of the thread may be waits for these calls. */
 INLINE int collective_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();

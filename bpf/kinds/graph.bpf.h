@@ -7,7 +7,7 @@
 #include "base/share.bpf.h"
 #include "kinds/state.bpf.h"
 
-/* Executable graphs, and the nodes of graphs, derived from the calls that build the graphs. */
+/* Executable graphs, and the nodes of graphs. Both are derived from the calls that build graphs. */
 
 HASH_MAP(graphs, 65536, struct handle_number, struct graph);
 
@@ -29,8 +29,8 @@ INLINE void graph_made(const struct image* image, u64 handle, const struct graph
         lose(LOSS_STATE, 1);
 }
 
-/* While a call destroys a graph, the graph's handle may already be reused. So during the call, the entry is stored
- * under a key that is made from the graph's id, and that differs from all handles. */
+/* Before a call that destroys a graph returns, the graph's handle may already be reused. So during the call, the
+ * graph's entry is stored under a key that is made from the graph's id and differs from all handles. */
 INLINE struct handle_number destroying_key(const struct image* image, u64 number)
 {
     return (struct handle_number){.image = *image, .number = number | 1ull << 63};
@@ -43,7 +43,8 @@ INLINE void begin_destroy(void* map, const struct image* image, u64 handle, u64 
     bpf_map_delete_elem(map, &key);
 }
 
-/* Called after the call. Deletes the entry, or moves it back to its handle if the call failed. */
+/* Called when the call returns. Deletes the entry. If the call failed, moves the entry back to the key with its
+ * handle. */
 INLINE void finish_destroy(void* map, u32 table, const struct image* image, u64 handle, u64 number, bool destroyed)
 {
     struct handle_number destroying = destroying_key(image, number);
@@ -123,7 +124,7 @@ INLINE struct graph_exec* exec_made(const struct image* image, u64 handle, u64 g
     return new_exec(image, handle, &new);
 }
 
-/* Returns an executable graph, and starts tracking it if it was instantiated before tracing began. */
+/* Returns an executable graph. If it was instantiated before tracing began, starts to track it. */
 INLINE struct graph_exec* track_exec(const struct image* image, u64 handle)
 {
     struct graph_exec* exec = exec_of(image, handle);
@@ -134,7 +135,8 @@ INLINE struct graph_exec* track_exec(const struct image* image, u64 handle)
     return new_exec(image, handle, &new);
 }
 
-/* Returns the executable graph with this id, even if its handle was reused. Returns NULL if the graph was destroyed. */
+/* Returns the executable graph with this id, even if it is being destroyed and its handle was reused. Returns NULL if
+ * the graph was destroyed. */
 INLINE struct graph_exec* exec_numbered(const struct image* image, u64 handle, u64 number)
 {
     struct graph_exec* exec = exec_of(image, handle);
@@ -166,8 +168,8 @@ INLINE void read_graph_words(struct arguments* arguments, const volatile struct 
         has_argument(row, ARG_NODE_TYPE) ? read_argument(arguments, row, ARG_NODE_TYPE) : NODE_TYPE_GRAPH;
 }
 
-/* True for calls that make graphs, executable graphs or captures. Before such a call, its process must be sent to the
- * front end (introduce()), for the reason given at capture_begin(). */
+/* True for calls that make graphs, executable graphs or captures. Before such a call is tracked, its process must be
+ * sent to the front end (introduce()), for the reason given at capture_begin(). */
 INLINE bool makes_graphs(u32 kind)
 {
     return kind == KIND_CAPTURE_BEGIN || kind == KIND_CAPTURE_END || kind == KIND_GRAPH_NEW ||
@@ -185,7 +187,7 @@ INLINE u64 follow_capture_end(const struct image* image, struct graph_words* wor
         struct graph* graph = ended.graph ? graph_of(image, words->graph) : 0;
         if (graph)
             add_nodes(&graph->nodes, &ended.nodes);
-        else if (!ended.graph) /* otherwise the graph is older than tracing, and its other nodes are unknown */
+        else if (!ended.graph) /* otherwise the capture has extended a graph that was made before tracing began */
             graph_made(image, words->graph, &ended.nodes, now);
     }
     return known ? now - ended.begun_ns : 0;
@@ -198,7 +200,8 @@ INLINE u32 node_kind(const volatile struct probe_row* row, u64 type)
     return row->node != NODE_UNSPECIFIED ? row->node : node_of_type[type & 15];
 }
 
-/* Called before a call that destroys a graph. Stores the graph's id in words->child, which such a call does not use. */
+/* Called before a call that destroys a graph. Stores the graph's id in words->child, because such a call has no child
+ * argument. */
 INLINE void graph_destroy_begins(const struct image* image, u32 kind, struct graph_words* words)
 {
     struct graph_exec* exec = kind == KIND_EXEC_DESTROY ? exec_of(image, words->exec) : 0;
@@ -272,10 +275,10 @@ INLINE void add_graph_to(struct call_stats* stats, const struct call* call)
     add_kind_sums(stats, sums);
 }
 
-const volatile bool count_graphs = false; /* count captures and instantiations, which are tracked anyway */
+const volatile bool count_graphs = false; /* also count captures and instantiations, which are tracked in any case */
 
-/* Counts a call. The record is built in the words of the open call, which are no longer needed, because before 6.2 the
- * key must not be in a caller's memory. */
+/* Counts a call. The record is built in the words of the open call, which are no longer needed. A record on a caller's
+ * stack would not work, because before Linux 6.2 a map key must not be in a caller's memory. */
 OWN_FRAME int count_followed(struct pt_regs* ctx, struct open_call* open, u32 number)
 {
     if (!ctx || !open)
@@ -292,7 +295,7 @@ OWN_FRAME int count_followed(struct pt_regs* ctx, struct open_call* open, u32 nu
     return 0;
 }
 
-/* State that the words of an open call hold after the row's number. */
+/* State in the words of an open call, after the word with the row's number. */
 struct followed_graph {
     struct graph_words words;
     u64 exec; /* id of the executable graph */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Kernel launches. They are counted in rows in the kernel, with one record per launch only for -e. */
+/* Kernel launches. BPF programs count them in rows of a table, and send one record per launch only for -e. */
 #ifndef GPUSNOOP_LAUNCH_BPF_H
 #define GPUSNOOP_LAUNCH_BPF_H
 
