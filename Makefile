@@ -33,7 +33,7 @@ CLANG_TIDY   ?= clang-tidy
 # Ubuntu's bpftool is a wrapper that requires the tools of the running kernel; any kernel's bpftool is sufficient.
 BPFTOOL ?= $(shell bpftool version >/dev/null 2>&1 && echo bpftool || ls /usr/lib/linux-tools*/*/bpftool 2>/dev/null | tail -1)
 
-# WERROR=1, in the project's own builds, makes warnings errors. It is off by default because newer compilers add warnings.
+# WERROR=1 makes warnings errors; CI sets it. It is off by default because newer compilers add warnings.
 WERROR ?= 0
 WERROR_FLAG := $(if $(filter 1,$(WERROR)),-Werror)
 
@@ -45,8 +45,8 @@ else
 say = @:
 endif
 
-# Variants of the front ends: release, asan (address and undefined-behaviour sanitizers), static (one file, no shared
-# libraries: the objects of release, linked statically); for some rooms also fuzz (tests/fuzz/fuzz.mk).
+# Variants of the tools: release; asan (address and undefined-behaviour sanitizers); static (the objects of release,
+# linked statically into one file). The variant fuzz covers only some folders of src/ (tests/fuzz/fuzz.mk).
 VARIANT ?= release
 OBJ := $(BUILD)/obj/$(VARIANT:static=release)
 GEN := $(BUILD)/gen
@@ -61,10 +61,11 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion 
 ifeq ($(shell $(CXX) -dumpversion | cut -d. -f1),13)
 WARNINGS += -Wno-array-bounds -Wno-stringop-overflow
 endif
-# -g1 is sufficient for functions and lines in stacks. -g adds variables, and a third of compile time.
+# -g1 is sufficient for functions and lines in stacks. -g would also describe variables, which takes a third of the
+# compile time.
 OPTIMIZE ?= -O2 -g1
 ALL_CXXFLAGS = -std=c++20 $(WARNINGS) $(OPTIMIZE) $(VARIANT_FLAGS) -I. -Isrc -I$(GEN) -DGPUSNOOP_VERSION='"$(VERSION)"' $(CROSS_FLAGS) $(CXXFLAGS)
-# mold or lld, if installed, needs a third of the default linker's time.
+# mold or lld, if installed, takes a third of the default linker's time.
 ifneq ($(VARIANT),static)
 LINKER ?= $(firstword $(foreach linker,mold lld,$(shell $(CXX) -fuse-ld=$(linker) -Wl,--version >/dev/null 2>&1 && echo -fuse-ld=$(linker))))
 endif
@@ -101,9 +102,9 @@ TOOL_BINS := $(addprefix $(BIN)/,$(TOOLS) $(READERS) $(ALIASES))
 # The tools, without main().
 TOOL_SRC := $(wildcard tools/*/*.cpp)
 
-# Translation units: six files of a room, or of a tool, are compiled together, in half the time. Files in ALONE are not
-# combined: cudagap's column tables (their short names would collide), code of one architecture, files that the static
-# program replaces, and slow files. ALONE=% compiles every file alone, which tests/roots/compilers checks.
+# Translation units: up to six files of a folder are compiled together, which halves the compile time. Files in ALONE
+# are not combined: cudagap's column tables (their short names would collide), code of one architecture, files that the
+# static program replaces, and slow files. ALONE=% compiles every file alone, which tests/roots/compilers checks.
 ALONE := tools/cudagap/%columns.cpp %_arm64.cpp %_x86_64.cpp src/gpu/nvml.cpp \
          src/run/command_line.cpp tools/cudatop/cudatop.cpp tools/ncclwait/ncclwait.cpp
 # $(call units,FILES): names of the units of these files, each composed of file names: FOLDER/A+B+C.
@@ -116,7 +117,7 @@ TOOL_UNITS := $(call units_of,$(TOOL_SRC))
 SRC_OBJ  := $(patsubst %.cpp,$(OBJ)/%.o,$(filter $(ALONE),$(SRC))) $(SRC_UNITS:%=$(OBJ)/units/%.o) $(LIBRARY_BPF:%=$(GEN)/%.object.o)
 TOOL_OBJ := $(patsubst %.cpp,$(OBJ)/%.o,$(filter $(ALONE),$(TOOL_SRC))) $(TOOL_UNITS:%=$(OBJ)/units/%.o) $(TOOLS:%=$(GEN)/%.object.o)
 SKELETONS := $(patsubst %,$(GEN)/%.skel.h,$(TOOLS) $(LIBRARY_BPF))
-# The BPF objects, in a form that can be linked.
+# BPF objects, wrapped in object files that can be linked.
 BPF_BYTES := $(SKELETONS:%.skel.h=%.object.o)
 
 .PHONY: all tools man-pages objects demo test test-long test-all test-kernels soak bench asan static install install-debug format format-check tidy clean deps unit standin
@@ -149,7 +150,7 @@ endif
 
 # --- kernel side -----------------------------------------------------------------------------------------------------
 
-# libbpf's name of the processor whose registers the programs read: the target's, arm64 or x86.
+# Architecture of the registers that the BPF programs read, by libbpf's name: arm64 or x86.
 BPF_ARCH ?= $(if $(filter aarch64,$(MACHINE)),arm64,x86)
 BPF_CFLAGS := -g -O2 -mcpu=v3 -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -Ibpf -Wall -Wextra -Wno-unused-parameter $(WERROR_FLAG)
 # The BPF target has no architecture folder, but linux/types.h includes asm/types.h from it.
@@ -189,7 +190,7 @@ $(GEN)/driver_tables.hpp: scripts/driver-tables $(wildcard data/*.tsv)
 	$(Q)mkdir -p $(@D)
 	$(Q)scripts/driver-tables data > $@
 
-# --- front ends ------------------------------------------------------------------------------------------------------
+# --- tools -----------------------------------------------------------------------------------------------------------
 
 # PRECOMPILED= compiles without the precompiled header, which tests/roots/compilers checks.
 ifneq ($(VARIANT),fuzz)
@@ -259,7 +260,7 @@ deps:
 # One compiler per CPU, unless make was called with -j.
 JOBS = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 
-# For a fresh machine: installs dependencies, then calls make again, which detects them.
+# Also works on a new machine: installs dependencies, then calls make again, so that it detects them.
 test:
 	$(Q)scripts/install-deps
 	-$(Q)scripts/install-deps kernels
@@ -267,7 +268,7 @@ test:
 	$(Q)tests/run --short
 
 # The slow tests: sanitizers, NVIDIA's own libraries, fuzzing inputs, every kernel (or KERNELS="6.1 newest") with each
-# tool as one file, arm64.
+# tool as one static file, and arm64.
 test-long:
 	$(Q)scripts/install-deps
 	-$(Q)scripts/install-deps kernels
