@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fake machine with AMD GPUs: a folder with the files that amdgpu and KFD of Linux 6.12 create in /sys/class. It is
-mounted over the real /sys/class, only for the tool. unit/gpu/amd_host.hpp fakes more files."""
+"""Fake machine with AMD GPUs: a folder with the files that amdgpu and KFD of Linux 6.12 create in /sys/class. The
+folder is mounted over /sys/class in the tool's own mount namespace. unit/gpu/amd_host.hpp fakes more files."""
 import os
 
 import harness

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loaded BPF programs, maps and links, read by bpf(2), which is a hundred times faster than running bpftool. Offsets
-come from linux/bpf.h, where fields are only ever appended to structs."""
+"""Information about loaded BPF programs, maps and links, read with bpf(2): a hundred times faster than running bpftool.
+Field offsets come from linux/bpf.h; the kernel never changes them, it only appends fields."""
 import collections
 import ctypes
 import errno
@@ -67,12 +67,12 @@ def runs(number):
 
 
 def enable_statistics():
-    """Lets the kernel count runs of programs until the returned descriptor is closed."""
+    """Makes the kernel count runs of BPF programs until the returned descriptor is closed."""
     return call(ENABLE_STATS, (ctypes.c_uint32 * 1)(0))  # BPF_STATS_RUN_TIME
 
 
 def uprobe_multi_link(number):
-    """The link as a Link; None if it has another type."""
+    """The link with this id as a Link; None if it is not a uprobe_multi link."""
     path = ctypes.create_string_buffer(4096)
 
     def ask_for_path(buffer):
@@ -81,7 +81,7 @@ def uprobe_multi_link(number):
     try:
         found = info(LINK, number, 64, ask_for_path)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.E2BIG):  # from a kernel without uprobe_multi
+        if error.errno not in (errno.EINVAL, errno.E2BIG):  # errors of a kernel without uprobe_multi links
             raise
         return None
     if not found or integer(found, 0) != UPROBE_MULTI:

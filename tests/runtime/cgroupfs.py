@@ -33,8 +33,8 @@ def members(fd):
 
 
 def remove_levels(mount, names, kept):
-    """Removes a cgroup and its parents down to the first `kept` levels, and kills the processes inside. Levels that
-    other cases are using stay."""
+    """Removes a cgroup and its parents, except the outermost `kept` levels, and kills the processes in them. Stops at a
+    level that other cases use."""
     for depth in range(len(names), kept, -1):
         end = time.monotonic() + 20
         while time.monotonic() < end:
@@ -56,7 +56,7 @@ def has_children(mount, names):
 
 
 def remove_left(directory):
-    """Removes cgroups that a killed case left, and returns their names."""
+    """Removes cgroups that a killed case left behind, and returns their names."""
     left = []
     try:
         lines = (directory / "cgroups").read_text().splitlines()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Minimal container runtime: contain.py MOUNTS ROOT CGROUPS COMMAND... All arguments except COMMAND are JSON.
 
-MOUNTS: [source, target, kind, flags, options], mounted in a new mount namespace, or [target], a folder to create.
-CGROUPS: paths of cgroup.procs files to join. COMMAND runs as process 1 of a new pid namespace with the mount ROOT as
-its root; if ROOT is empty, it only gets the mounts and cgroups."""
+MOUNTS is a list: [source, target, kind, flags, options] is mounted in a new mount namespace, [target] is a folder to
+create. CGROUPS: paths of cgroup.procs files to join. COMMAND runs as process 1 of a new pid namespace, with the mount
+ROOT as its root. If ROOT is empty, COMMAND keeps its root and pid namespace, and gets only the mounts and cgroups."""
 import json
 import os
 import sys
@@ -24,7 +24,7 @@ def make(mounts):
 def join(files):
     for path in files:
         with open(path, "w") as file:
-            file.write("0")  # the writing process itself
+            file.write("0")  # 0: the process that writes
 
 
 def main():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real cgroups and containers for the cases. They are removed when the case ends, even if it fails."""
+"""Real cgroups and containers for the cases. Those of a case are removed when it ends, even if it fails."""
 import functools
 import itertools
 import json
@@ -49,7 +49,7 @@ def need_hierarchy(name):
 
 class Cgroup:
     """A cgroup of a hierarchy ("v2", "memory", ...). Missing parents are created, and removed with it. With
-    `make=False`, the case creates the cgroup itself; it is removed nevertheless."""
+    `make=False`, the case creates the cgroup itself, but the end of the case removes it too."""
 
     def __init__(self, hierarchy, path, make=True):
         self.mount = need_hierarchy(hierarchy)
@@ -58,7 +58,7 @@ class Cgroup:
             harness.must_be_alone()  # other cases may use the same levels; the last case to end removes them
         self.inside = "/" + "/".join(self.names)  # the name that the kernel and the tool use
         self.path = self.mount + self.inside
-        self.kept = 0  # number of levels that existed before
+        self.kept = 0  # number of outermost levels that already existed, and are not removed
         while self.kept < len(self.names) and self.exists(self.kept + 1):
             self.kept += 1
         with open(harness.here / "cgroups", "a") as file:  # for cgroupfs.remove_left()
@@ -146,8 +146,8 @@ class HostRoot:
         self.path.mkdir()
 
     def enter(self):
-        """Preexec function for the tool: mounts this machine's cgroups below the folder, too, as in a container into
-        which the host's root is mounted."""
+        """Preexec function for the tool: also mounts this machine's cgroup hierarchies below the folder, as in a
+        container that has the host's root mounted there."""
         system.private_mounts()
         for mount in set(hierarchies().values()):
             (self.path / mount[1:]).mkdir(parents=True, exist_ok=True)
@@ -296,7 +296,7 @@ def pids_in_namespaces(pid):
 
 
 class RuncContainer(Container):
-    """A workload in a container created by runc, whose cgroups have `path` in all hierarchies."""
+    """A workload in a container created by runc. `path`: path of its cgroup in every hierarchy."""
 
     def __init__(self, script, form="workload", *, path, **options):
         need_runc()
@@ -337,11 +337,12 @@ class RuncContainer(Container):
             raise Skip(f"runc cannot run containers here: {failure}") from None
 
     def first_process(self):
-        """runc writes the file only after the program has started."""
+        """The host's pid of process 1. runc writes its pid file only after the program has started."""
         return int(wait_until((self.bundle / "pid").exists, "runc writes the pid") and (self.bundle / "pid").read_text())
 
     def execute(self, script, form="workload", **options):
-        """Starts another workload in the container, like docker exec: from the mount namespace that has its root."""
+        """Starts another workload in the container, like docker exec. runc must run in the mount namespace in which the
+        container's root is mounted."""
         mounts = os.open(f"/proc/{self.process.pid}/ns/mnt", os.O_RDONLY)
         try:
             return Workload(script, form, folder=pathlib.Path(self.image.inside), **options,

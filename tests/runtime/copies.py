@@ -15,9 +15,9 @@ case = functools.partial(harness.case, tool="cudamemcpy")
 modes = {"entry": [], "latency": ["-l"], "failed": ["-x"]}
 
 small_copy = 64 << 10
-batch_max = 4096  # at most this many copies per call are read individually
+batch_max = 4096  # the tool reads the sizes of at most this many copies per batch call
 
-# Fields of a row that are sums. `failed` means that they are sums over failed calls.
+# Fields of a row that are sums: `counted` over calls, `failed` over failed calls.
 counted = ("copies", "calls", "bytes", "unsized", "synchronous", "small", "captured")
 failed = ("errors", "failed_bytes")
 
@@ -62,7 +62,7 @@ def field_of(call, field):
 
 
 def sums(call, results):
-    """Sums that one line of the truth file adds to. Without `results`, failed calls count like others."""
+    """Amounts that one line of the truth file adds to the sums. Without `results`, failed calls count like others."""
     out, n, each = Counter(), call["count"], sizes(call)
     known = [size for size in each if size is not None]
     total = n * sum(known)
@@ -110,7 +110,7 @@ table_line = re.compile(r'\{"(cu\w+)(?:\[(_\w+)\])?", (KIND_COPY\w*),\s*((?:[^{}
 
 @functools.cache
 def table():
-    """Copy functions in the probe table, with a row for each variant's name."""
+    """Copy functions in the probe table; a variant, such as one with the suffix _ptsz, has a row of its own."""
     rows = []
     for name, variant, kind, rest in table_line.findall((harness.root / "src/attach/probe_table.cpp").read_text()):
         layer = "runtime" if name.startswith("cuda") else "driver"
@@ -150,7 +150,7 @@ def primes():
 
 
 def steps(functions, more="", plus=0):
-    """One step per function, each with unique sizes. `plus`: added to the number of calls of each step."""
+    """Script with one step per function, each with a unique size. `plus`: added to the number of calls of each step."""
     numbers = primes()
     lines = []
     for i, function in enumerate(functions):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Program that calls CUDA and then reads and writes known amounts on a disk, by direct I/O, by page faults and by write
-with fsync, each in its own file. Usage: python3 disk_user.py LIBCUDA FOLDER SIZE. It waits for a line on standard input
-first."""
+"""Program that calls CUDA and then reads and writes known amounts of data on a disk. It uses direct I/O, page faults,
+and writes with fsync, each on a file of its own. Usage: python3 disk_user.py LIBCUDA FOLDER SIZE. It first waits for a
+line on standard input."""
 import ctypes
 import mmap
 import os

@@ -25,7 +25,8 @@ class Calls(Workload):
 
 
 def command_of(device, request, wrapped_number=None):
-    """Key of a command in truth and rows. A wrapped command is identified by the inner one."""
+    """Key of a command in the truth file and in rows. A command inside NVIDIA's transfer ioctl is identified by its own
+    number."""
     if device.startswith("nvidia-uvm"):
         return request
     kind, number = request >> 8 & 0xff, request & 0xff
@@ -78,8 +79,8 @@ def same_calls(tool, workload):
 
 
 def same_files(tool, workload, kinds=("open", "mmap", "close"), failures=True):
-    """Checks opens, closes and mappings of device nodes. `failures`: whether the tool sees failed attempts to open a
-    device, which it does not if it traces system calls."""
+    """Checks opens, closes and mappings of device nodes. `failures`: whether the tool reports failed opens, which it
+    cannot when it traces system calls."""
     want, got = collections.Counter(), collections.Counter()
     for row in workload.lines(*kinds):
         if failures or row["type"] != "open" or not row["errno"]:

@@ -2,9 +2,10 @@
 """Trainer that exchanges data with a distant TCP peer around its launches: python3 far_peer.py CUDA MS LOSE_EACH.
 
 In a new network namespace, this program serves a tun device that reflects packets: data sent to 10.9.0.2 or fd09::2
-arrives at 10.9.0.1 or fd09::1 with a round trip of MS, and one of LOSE_EACH packets with requests is dropped. It prints
-the trainer's pid. The trainer creates the file "up" once it is connected, launches until the file "go" exists, sends
-its requests, writes the TCP statistics of its sockets to the file "asked", and waits for the file "end"."""
+arrives at 10.9.0.1 or fd09::1, with a round-trip time of MS milliseconds. Every LOSE_EACH-th packet that carries a
+request is dropped. The program prints the trainer's pid. The trainer creates the file "up" once it is connected,
+launches until the file "go" exists, sends its requests, writes the TCP statistics of its sockets to the file "asked",
+and waits for the file "end"."""
 import collections
 import ctypes
 import fcntl
@@ -48,7 +49,7 @@ def is_request(packet):
 
 
 def reflect(device, delay, lose_each):
-    waiting, requests = [], collections.Counter()  # requests by first byte, i.e. by IP version
+    waiting, requests = [], collections.Counter()  # number of requests by first byte of the packet, i.e. by IP version
     while True:
         timeout = max(0, waiting[0][0] - time.monotonic()) if waiting else None
         if select.select([device], [], [], timeout)[0]:

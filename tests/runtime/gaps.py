@@ -21,7 +21,7 @@ interrupts = "hardirq_ns", "softirq_ns"  # optional
 
 
 class Gaps:
-    """The stand-in's program whose threads are blocked in various ways; it waits for go()."""
+    """Stand-in program whose threads block in various ways after go()."""
 
     def __init__(self, *arguments, preexec=None, program="gaps"):
         self.folder = harness.here / f"gaps{next(numbers)}"
@@ -55,7 +55,8 @@ def at_least(got, want, what):
 
 
 def within(got, want, measured, what):
-    """Like near(), but `got` may exceed `want` by the time that the thread spent before and after reading the clock."""
+    """Like near(), but `got` may also contain the time that the thread spent just before and after it read the
+    clock."""
     near(min(got, max(want, got - measured["around_ns"])), want, what)
 
 

@@ -24,7 +24,7 @@ no_graphs = "launch scale 3; copy 5; sync 1; event record Z; event wait Z stream
 
 
 def calls(workload, api="driver"):
-    """Graph calls in the truth file, from the layer at which the tool counts them."""
+    """Graph calls in the truth file that belong to the API layer that the tool counts."""
     return [call for call in truth_lines(workload, "graph-call") if layer_wanted(call, api)]
 
 
@@ -61,7 +61,7 @@ def expected(workload, api="driver"):
             out[key].update(count_of(call))
             if call["kind"] == "update" and call["result"]:
                 why[key].add(reasons[call["update_result"]])
-    if api == "driver":  # the stand-in counts per graph too: both must agree
+    if api == "driver":  # the stand-in also counts per graph: its counts must equal the sums over calls
         for row in truth_lines(workload, "exec"):
             want = out[row["pid"], row["handle"], row["generation"]]
             equal((want["launches"] + want["captured"], want["updates"], want["failed_updates"], want["uploads"]),

@@ -15,7 +15,7 @@ import time
 LOOKUP, FORGET, GETATTR, OPEN, READ, RELEASE, FLUSH, INIT, OPENDIR, RELEASEDIR, BATCH_FORGET = \
     1, 2, 3, 14, 15, 18, 25, 26, 27, 29, 42
 ENOENT, ENOSYS = 2, 38
-root, first_file = 1, 2  # node numbers; the other names of FILE have 3 and later
+root, first_file = 1, 2  # node numbers; NAME@3 has number 3, and so on
 
 
 class Server:
@@ -28,7 +28,7 @@ class Server:
             sys.exit(os.strerror(ctypes.get_errno()))
         self.name = os.fsencode(os.path.basename(path))
         self.seconds = 0  # delay of each open
-        self.opens_left = None  # opens that are still answered; None: all
+        self.opens_left = None  # number of opens that will still be answered; None: no limit
         with open(path, "rb") as file:
             self.content = file.read()
 

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runner of the runtime cases. Each case runs in its own process, so that none can hang the run. Processes, BPF
-programs and cgroups that a case leaves behind are found, and fail it.
+"""Runner of the runtime cases. Each case runs in its own process, so that none can hang the run. A case fails if it
+leaves processes, BPF programs or cgroups behind.
 
 Several cases run at once. An action that would observe or disturb other cases (tracing all processes, inspecting
 system-wide state, creating a shared cgroup) calls must_be_alone(), which aborts the case and restarts it after all
 others have ended. So marking cases is optional: `alone` avoids the aborted first run, and is needed for cases that load
 the machine or measure times.
 
-Cases that run at the same time use separate copies of the stand-in: attaching a probe to a file locks the memory of all
-processes that map it, and a tool that looks up an address in such a process must retry later.
+Cases that run at the same time use separate copies of the stand-in: attaching a probe to a file locks the address space
+of every process that maps the file. A tool that looks up an address in such a process at that moment must retry later.
 
 A case is a function with @case. It fails by raising an exception, and is skipped by raising Skip. Each case prints a
 line with its progress; cases that take long are named while they run, and the seconds per file are printed at the end:
     ok NAME (0.8 s) [7/640]        FAIL NAME: reason [8/640]        skip NAME: reason [9/640]
 
-`make test` omits `long` cases: sanitized builds, and cases that differ from another only in the way of attaching or in
-an option. `make test-all` runs them too.
+`make test` omits `long` cases: sanitized builds, and cases that repeat another one with a different way of attaching or
+another option. `make test-all` runs them too.
 
 To save time, as in CI, GPUSNOOP_LEAVE_OUT=TEXT skips the long cases whose names contain TEXT, and lists them.
 
-`gpu` marks cases that also work on a real device, whose driver cannot be made to return errors and has its own timing.
+`gpu` marks cases that also work with a real GPU, i.e. without injected errors and without control over durations.
 tests/gpu/run runs them with GPUSNOOP_DEVICE set; their workload is then always the one that opens the driver by
 dlopen().
 """
@@ -43,8 +43,8 @@ import system
 root = pathlib.Path(__file__).resolve().parents[2]
 build = pathlib.Path(os.environ.get("BUILD", root / "build")).resolve()
 standin = build / "standin"
-AT_ONCE = 2 * len(os.sched_getaffinity(0))  # concurrent cases: they wait more than they compute
-SECOND_TRIES = 5                            # more failures than this are not caused by a busy machine
+AT_ONCE = 2 * len(os.sched_getaffinity(0))  # number of concurrent cases: two per CPU, since cases mostly wait
+SECOND_TRIES = 5                            # at most this many cases run again: a busy machine causes fewer failures
 
 # Factor by which all timeouts are multiplied, for slow machines.
 patience = float(os.environ.get("GPUSNOOP_PATIENCE", 1))
@@ -52,7 +52,7 @@ patience = float(os.environ.get("GPUSNOOP_PATIENCE", 1))
 here = None                         # folder of the running case
 binary = build / "cudalaunch"       # the case's tool, which Tool starts
 at_end = []                         # functions called when the case ends, even if it fails
-others_run = False                  # other cases run at the same time
+others_run = False                  # True if other cases may run at the same time
 on_device = "GPUSNOOP_DEVICE" in os.environ
 
 Case = collections.namedtuple("Case", "name function arguments timeout binary alone long gpu")
@@ -79,7 +79,7 @@ def must_be_alone():
 def case(function=None, *, each=None, timeout=180, asan=False, alone=(), long=(), gpu=(), tool="cudalaunch"):
     """Registers a case of a tool. `each`: a dict of names to values; registers one case per value, which becomes the
     function's argument. `asan`: also run the sanitized build of the tool. `alone`: run while no other case does.
-    `long`: not part of make test. `gpu`: also run on a device. The last three may be lists of names in `each`."""
+    `long`: not part of make test. `gpu`: also run on a device. `alone`, `long` and `gpu` may list names in `each`."""
     if function is None:
         return lambda f: case(f, each=each, timeout=timeout, asan=asan, alone=alone, long=long, gpu=gpu, tool=tool)
     module = function.__module__.removeprefix("test_")
@@ -98,7 +98,8 @@ def case(function=None, *, each=None, timeout=180, asan=False, alone=(), long=()
 
 
 def all_but(names, *kept):
-    """For `long`: all names except those kept. unit/golden tests the tables and histograms of the others."""
+    """For `long`: all names except `kept`, whose cases stay in make test. For the others, make test covers tables and
+    histograms by unit/golden."""
     assert set(kept) <= set(names), set(kept) - set(names)
     return [name for name in names if name not in kept]
 
@@ -111,7 +112,7 @@ def all_but_one_in(n, names):
 def equal(got, want, what=""):
     if got == want:
         return
-    if isinstance(got, dict) and isinstance(want, dict):  # only the differences: there may be hundreds of rows
+    if isinstance(got, dict) and isinstance(want, dict):  # report only the differences: there may be hundreds of rows
         keys = [k for k in {**want, **got} if got.get(k) != want.get(k)]
         lines = [f"{k}: got {got.get(k)!r}, want {want.get(k)!r}" for k in keys]
         more = f"; and {len(lines) - 6} more" if len(lines) > 6 else ""
@@ -125,7 +126,8 @@ def check(condition, what):
 
 
 def wait_until(condition, what, seconds=20):
-    """Polls condition() and returns its first true value. The timeout may be generous: no case depends on how fast."""
+    """Polls condition() and returns its first true value. A long timeout costs nothing, since it elapses only if the
+    case fails."""
     seconds *= patience
     end = time.monotonic() + seconds
     while not (value := condition()):
@@ -176,7 +178,7 @@ def supervise(chosen):
     child = os.fork()
     if child == 0:
         os.setpgid(0, 0)
-        for number in signal.SIGINT, signal.SIGHUP:  # ignored if started with & or nohup
+        for number in signal.SIGINT, signal.SIGHUP:  # these are ignored if the runner was started with & or nohup
             signal.signal(number, signal.SIG_DFL)
         try:
             run_case(chosen, directory, report)

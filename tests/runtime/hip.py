@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Driver for the program that calls any function of a HIP library (standin/hip/main.cpp), and its record of calls."""
+"""Control of standin/hip/main.cpp, a program that calls any function of a HIP library, and a record of its calls."""
 import json
 import os
 import subprocess

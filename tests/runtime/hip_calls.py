@@ -11,7 +11,8 @@ device, host, array = 0x7e0000000000, 0x7ffc00000000, 0x6000
 symbol, event, node = 0x8000, 0x9000, 0xa000
 host_to_device, device_to_host, device_to_device, without_units = 1, 2, 3, 1024
 
-# Called in test_hip.py: functions that create a handle, with their other arguments, and functions that destroy one.
+# Functions that create a handle, with the arguments after the handle's address, and functions that destroy one. They
+# are called in test_hip.py.
 stream_creations = (("hipStreamCreate",), ("hipStreamCreateWithFlags", 1), ("hipStreamCreateWithPriority", 1, 0),
                     ("hipExtStreamCreateWithCUMask", 1, "{3}"))
 destructions = ("hipStreamDestroy", "hipEventDestroy")
@@ -27,12 +28,13 @@ def words(*values):
 
 
 def times(number):
-    """A number of calls that is unique to each function, by its position in the list."""
+    """Number of calls of the function at this position in a list. It is unique to the function."""
     return 3 + 2 * number
 
 
 def exported(version, *shapes):
-    """Functions of the stand-in's library in this version; optionally only those of the given shapes."""
+    """Functions that the stand-in's HIP library exports in this version; optionally only those whose code has one of
+    these shapes (standin/hip/exports.txt)."""
     lines = [line.split() for line in (harness.root / "tests/standin/hip/exports.txt").read_text().splitlines()]
     return {line[0] for line in lines if line and line[0] != "#" and line[1] <= version
             and (line[2] in shapes if shapes else line[2] != "null")}
@@ -193,7 +195,7 @@ def other_copies(version):
     return [row for row in made if row[0] in known and not (version == "5" and row[0].startswith("hipMemcpyToSymbolAsync"))]
 
 
-# Function, arguments, the object that the call waits for. Each poll returns "not ready" twice.
+# Function, arguments, the object that the call waits for. Functions that poll return "not ready" twice.
 def waits(version):
     made = [("hipDeviceSynchronize", (), "context"), ("hipCtxSynchronize", (), "context"),
             ("hipStreamSynchronize", (stream,), "stream"), ("hipStreamSynchronize_spt", (0,), "stream"),
@@ -205,11 +207,12 @@ def waits(version):
     return made + [("hipExecutionCtxSynchronize", (0xc000,), "context")] * (version > "6")
 
 
-# Allocating function, arguments, function that frees, kind, bytes. The handle is stored in &p.
+# Allocating function, its arguments, freeing function, its arguments, kind, bytes. The allocating function stores the
+# handle in p.
 def allocations(version):
-    descriptor, deep = words(10, 4, 2 << 32 | 0x20), words(10, 4, 3, 2 << 32 | 0x20, 0)  # two floats an element
+    descriptor, deep = words(10, 4, 2 << 32 | 0x20), words(10, 4, 3, 2 << 32 | 0x20, 0)  # two floats per element
     bits, extent = words(32 << 32 | 32, 0), (10, 4, 3)
-    by_value = (0, 0)  # a structure on the stack, after the six registers
+    by_value = (0, 0)  # a structure passed by value on the stack, after six arguments in registers
     of_device, of_host = words(0, 2 << 32 | 1, 0), words(0, 2, 0)  # hipMemAllocationProp, hipMemPoolProps
     in_graph, freed_in_graph = (node, 0xb000, 0, 0, "p=" + words(*13 * [0], 1011, 0)), (node, 0xb000, 0, 0, "p[112]")
     made = [

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leftovers of tracing: BPF programs (a link holds its program), tracefs events, breakpoints. Since other tracers may
-run at the same time, anything that belongs to a running process is ignored."""
+"""Leftovers of tracing: BPF programs (a leftover link keeps its program loaded), tracefs events, breakpoints. Since
+other tracers may run at the same time, anything that belongs to a running process is ignored."""
 import functools
 import glob
 import json
@@ -21,7 +21,7 @@ our_programs = {name[:15] for name in (
     *(f"{kind}_{end}" for kind in kinds for end in ("entry", "return", "session")),
     *(f"{call}_{end}" for call in ("ioctl", "close", "mmap") for end in ("enter", "exit")),
     "function_entry", "function_return", "open_exit", "xid_event", "xid_report", "mapped_inodes", "registers")}
-# Names of processes that hold such programs.
+# Process names of the tools, which hold such programs.
 tools = "cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagraph", "nvioctl", "cudagap", "ncclwait", \
     "gpuspend"
 tracefs = "/sys/kernel/tracing/uprobe_events"
@@ -50,7 +50,7 @@ def is_ours(name):
 
 
 def programs():
-    """Ids of all programs that have a name of gpusnoop's programs."""
+    """Ids of all loaded programs that have the name of a gpusnoop program."""
     return {number for number in bpf.ids(bpf.PROGRAM) if is_ours(bpf.program_name(number))}
 
 
@@ -78,8 +78,7 @@ def call_programs(pid):
 
 
 def pids_in_map(tool, name):
-    """Process ids in a map of the tool. Keys begin with the process id; a trie's keys with the prefix length before
-    it."""
+    """Process ids in a map of the tool. A key begins with the process id; in a trie, the prefix length precedes it."""
     held = ids_held(tool.pid, "map_id")
     table, = (m for m in show("map") if m["id"] in held and m.get("name", "") == name[:15])
     dump = subprocess.run([bpftool(), "--json", "map", "dump", "id", str(table["id"])], capture_output=True, text=True)
@@ -89,8 +88,8 @@ def pids_in_map(tool, name):
 
 def launches_probed(tool, pid):
     """True once launches of this process run a counting program of `tool`, according to the kernel's list of links.
-    Works only for tiers with multi links. Breakpoints prove nothing, since a child inherits its parent's breakpoints.
-    Links for all processes count only after the links per process, which they replace, have been detached."""
+    Works only for attach tiers that use uprobe_multi links. Breakpoints prove nothing, since a child inherits its
+    parent's breakpoints. A link for all processes counts only once no link for a single process is left."""
     links = filter(None, map(bpf.uprobe_multi_link, ids_held(tool, "link_id")))
     probed = {link.pid for link in links
               if "libcuda.so" in link.path and bpf.program_name(link.program).startswith("launch_")}
@@ -116,7 +115,7 @@ def held_by_a_process(ids):
 
 
 def stale_events(pids):
-    """Uprobe events that these processes defined, if the process has exited."""
+    """Uprobe events defined by those of these processes that have exited."""
     try:
         with open(tracefs) as file:
             lines = file.read().splitlines()
@@ -169,7 +168,7 @@ def run_count(ids):
 
 
 def count_runs():
-    """Lets the kernel count runs until the returned descriptor is closed (BPF_ENABLE_STATS)."""
+    """Makes the kernel count runs of BPF programs until the returned descriptor is closed (BPF_ENABLE_STATS)."""
     import harness
     harness.must_be_alone()
     return bpf.enable_statistics()

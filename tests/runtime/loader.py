@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trainer with worker processes that prepare its data, like PyTorch's DataLoader: loader.py LIBCUDA WORKERS BATCHES MS.
 
-Each batch takes a worker MS of CPU time. The trainer creates the file "up", waits for the file "go", and finally prints
-the workers' own measurements: time spent preparing, and how much of it they ran on a CPU or waited for one."""
+A worker spends MS milliseconds of CPU time on each batch. The trainer creates the file "up", waits for the file "go",
+and finally prints the workers' own measurements: the time spent preparing batches, and how much of that time they ran
+on a CPU or waited for one."""
 import ctypes
 import json
 import multiprocessing

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of gpualloc's rows with the truth file, and of the memory it reports with what the stand-in's driver
+"""Comparison of gpualloc's rows with the truth file: its calls, and the memory that the stand-in's driver still
 holds."""
 import functools
 import json
@@ -33,7 +33,8 @@ def is_memory(call):
 
 def expected(truth, by=("kind",), api="driver"):
     """{(values of `by`..., measure): amount} of the calls in the truth file. One call can unmap several mappings, and
-    has extra lines for the memory it frees with them; so only the bytes of mappings are compared, not their calls."""
+    has extra lines in the truth file for memory that it frees with them. So the numbers of such calls are not compared,
+    only the bytes."""
     out = Counter()
     for call in filter(is_memory, truth):
         if not layer_wanted(call, api):
@@ -73,7 +74,7 @@ def counted(rows, by=("kind",)):
 def same_calls(tool, truth, by=("kind",), api="driver"):
     """Checks that allocations and frees by kind equal the truth exactly. The tool's rows must be by kind."""
     got, want = counted(tool.rows, by), expected(truth, by, api)
-    if "captured" not in {key[-1] for key in want}:  # compares a graph's nodes only if the truth has them
+    if "captured" not in {key[-1] for key in want}:  # captured calls are compared only if the truth file has some
         got = {key: value for key, value in got.items() if key[-1] != "captured"}
     equal(got, want, f"{tool}, by {', '.join(by)}")
 

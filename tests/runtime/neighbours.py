@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another user's program that fills tables shared by all processes. Its fake libraries let it create any number of
-kernels, communicators, allocations, captures or graphs."""
+"""Another user's program that fills the tool's tables, which all processes share. Its fake libraries let it create any
+number of kernels, communicators, allocations, captures or graphs."""
 import os
 import subprocess
 
@@ -81,7 +81,8 @@ def compile(*words, source):
 
 
 class Neighbour:
-    """Creates `count` objects of one kind, `per_ms` each millisecond, after go(). Its libraries are mapped before."""
+    """After go(), creates `count` objects of one kind, `per_ms` of them per millisecond. Its libraries are mapped
+    before go()."""
 
     def __init__(self, what, count, per_ms=1000):
         folder = harness.here / "neighbour"

@@ -129,9 +129,9 @@ def ignore_and_block_signals():
 
 
 class Tool:
-    """One run of the case's tool. Its output goes to files, so that a slow case cannot block it. Losses fail the case
-    unless `losses`. `attaches`: whether the tool attaches its probes. `program`: command that the tool starts after
-    --."""
+    """One run of the case's tool. Its output goes to files, so that a slow case cannot block it. If the tool reports
+    losses, the case fails unless `losses` is true. `attaches`: whether the tool attaches its probes. `program`: command
+    after --, which the tool starts."""
 
     types = {"start", "attached", "table", "row", "event", "process", "hist", "stack", "lost", "end"}
 
@@ -239,7 +239,7 @@ class Tool:
 
 
 def common_keys(kind):
-    """Keys that each line of this type has only to identify its run."""
+    """Keys that only identify the run of a line of this type."""
     if kind == "start":
         return {"run", "monotonic_ns"}
     return {"run", "host", "boot_id", "tool", "schema", "monotonic_ns"} | ({"time"} if kind in ("attached", "table", "process", "lost", "end") else set())

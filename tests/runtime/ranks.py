@@ -87,8 +87,8 @@ def rounds(calls):
 
 
 def same_waits(rows, calls):
-    """Checks rows by rank of one communicator. A call arrives between the times that the rank read before and after it,
-    which gives bounds for all sums."""
+    """Checks rows by rank of one communicator. Each rank reads the clock before and after a call, and the call arrives
+    in between: this gives bounds for all sums."""
     together = rounds(calls)
     by_rank = {row["rank"]: row for row in rows}
     equal(set(by_rank), {call["rank"] for call in calls}, "ranks")
@@ -108,7 +108,8 @@ def same_waits(rows, calls):
 
 
 def same_skews(row, calls):
-    """Checks the skew percentiles of a row by communicator against the ranks' clocks, within one bucket and 200 us."""
+    """Checks the skew percentiles of a row by communicator against the ranks' clocks. The tolerance is one histogram
+    bucket, 200 us and the longest call."""
     together = rounds(calls)
     equal((row["joined_calls"], row["unjoined_calls"]), (len(together), 0), "joined calls")
     skews = sorted(max(call["entry_ns"] for call in one) - min(call["entry_ns"] for call in one) for one in together)

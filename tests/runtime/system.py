@@ -45,7 +45,8 @@ def private_mounts():
 
 
 def new_pid_namespace():
-    """The next child becomes process 1 of a new pid namespace. When it exits, the kernel kills all others in it."""
+    """The next child becomes process 1 of a new pid namespace. When that child exits, the kernel kills all other
+    processes of the namespace."""
     checked(libc.unshare(CLONE_NEWPID), "unshare")
 
 
@@ -56,7 +57,7 @@ def die_with_parent():
 def change_root(folder):
     """Makes the mount `folder` the root, and detaches the old root."""
     os.chdir(folder)
-    checked(libc.syscall(SYS_pivot_root, b".", b"."), "pivot_root")  # the old root is now mounted over the new
+    checked(libc.syscall(SYS_pivot_root, b".", b"."), "pivot_root")  # the old root is now mounted over the new one
     checked(libc.umount2(b".", MNT_DETACH), "umount2")
     os.chdir("/")
 
@@ -82,7 +83,7 @@ def enter_mounts(descriptor):
 
 
 def stat_fields(pid):
-    """Fields of /proc/PID/stat from the state on; empty if the process has exited."""
+    """Fields of /proc/PID/stat, beginning with the state (field 3); empty if the process has exited."""
     try:
         with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
             return file.read().rpartition(")")[2].split()
@@ -146,7 +147,7 @@ def need_ignored_bits():
 
 
 def need_tier(name):
-    """Skips the case if the kernel lacks this way of attaching, according to its symbols."""
+    """Skips the case if the kernel's symbols show that it lacks this way of attaching."""
     from harness import Skip
     symbol = {"session": "bpf_session_is_return", "multi": "bpf_uprobe_multi_link_attach"}.get(name)
     with open("/proc/kallsyms") as file:

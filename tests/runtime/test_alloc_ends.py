@@ -67,7 +67,7 @@ def unfreed_memory_by_stack():
 
 @case
 def minimum_age():
-    """-o excludes younger allocations, and includes them once they are old enough."""
+    """-o shows an allocation only once it has reached the given age."""
     workload = Workload("repeat 3; alloc a 100; end; wait {dir}/go; repeat 2; alloc b 1000; end; alloc c 70 fn=cudaMallocHost\n"
                         "wait {dir}/end")
     old = Tool("-p", workload.pid, "--leaks", "-o", "1.5", "-i", "0.2")
@@ -108,12 +108,12 @@ def held(workload):
 
 @case(asan=True, alone=True)
 def memory_held_at_exit():
-    """Each exit is reported once, with all memory held: also of processes without memory, several at once, and one that
-    is killed."""
+    """Each exit is reported once, with all memory that the process held. Some processes hold nothing, several exit at
+    once, and one is killed."""
     texts = [holding, "alloc a 5000; free a", "threads 2; churn 500 keep held=50 fail=3; end", "alloc x 7 fn=cudaMallocManaged",
              "newcontext; alloc a 10; destroycontext; reserve R 4194304"]
     ending = [Workload(text + "; touch {dir}/%d; wait {dir}/end" % i) for i, text in enumerate(texts)]
-    # The tool reads the stacks of running processes once a second.
+    # The tool reads the stacks of running processes once a second: the victim sleeps longer before it is killed.
     victim = Workload("alloc a 5000; alloc b 600 fn=cudaMallocHost; sleep 1500; touch {dir}/victim; wait {dir}/never")
     staying = Workload("alloc a 44; wait {dir}/later")
     tool = Tool("--exited", losses=True)  # it may lose stacks of unrelated processes
@@ -132,7 +132,7 @@ def memory_held_at_exit():
         ends, stacks = exits(tool, workload.pid)
         equal(ends, [want], f"held by {workload.pid}")
         equal(sum(n for (_, name), n in stacks.items() if name == "held_allocations"), want[1], "allocations by stack")
-    equal(held(ending[1]), (0, 0), "memory of the process that allocated nothing")
+    equal(held(ending[1]), (0, 0), "memory of the process that freed everything")
     equal(exits(tool, ending[0].pid)[1], {("device", "held_bytes"): 2500, ("device", "held_allocations"): 6,
                                           ("pinned", "held_bytes"): 2000, ("pinned", "held_allocations"): 1,
                                           ("vmm", "held_bytes"): 8192, ("vmm", "held_allocations"): 1}, "memory by kind")
@@ -150,7 +150,8 @@ def memory_held_at_exit():
 
 @case
 def traced_process_exits():
-    """-p: the tool exits with its target, and reports what it held, also what its earlier program held at exec."""
+    """-p: the tool exits when its target exits. It reports the memory that the target held at exit, and earlier at its
+    exec."""
     workload = Workload("alloc a 5000; alloc b 600 fn=cudaMallocHost; sleep 300; exec; alloc c 70; sleep 1500; end")
     tool = Tool("-p", workload.pid, "--exited")
     workload.go().wait()
@@ -224,7 +225,8 @@ def tables_after_1000_exits():
 
 @case(timeout=180)
 def more_allocations_than_the_hash_holds():
-    """A hash holds 131,072 allocations, and a trie holds the rest: leaks are shown, and frees are matched, in both."""
+    """A hash map holds 131,072 allocations, and a trie holds the rest. Leaks are shown, and frees are matched, in both
+    maps."""
     workload = Workload("repeat 150000; alloc c 8; end; touch {dir}/held; wait {dir}/on; repeat 20000; alloc d 8; alloc d 8; free d; free d\n"
                         "end; touch {dir}/more; wait {dir}/end; repeat 149000; free c; end; touch {dir}/few; wait {dir}/over", "workload-driver")
     tools = [Tool("-p", workload.pid, *mode, "-i", "0.5") for mode in (["--leaks"], ["--by", "pid,kind"])]
@@ -247,7 +249,8 @@ def more_allocations_than_the_hash_holds():
 
 @case
 def many_contexts():
-    """Each context releases its memory when it is destroyed, without a scan of the whole table of calls."""
+    """The tool releases the memory of each destroyed context without a scan of a whole table, i.e. with little CPU
+    time."""
     workload = Workload("repeat 4000; newcontext; alloc a 10; destroycontext; end", "workload-driver")
     tool = Tool("-p", workload.pid)
     workload.go().wait()

@@ -10,7 +10,7 @@ from programs import Tool, Workload
 from test_allocs import driver_frees, driver_kinds, runtime_frees, runtime_kinds
 from truth import layer_wanted
 
-# Kinds whose lines have no size, or not always. A call that unmaps several mappings has a line for each mapping.
+# Kinds whose lines lack a size, always or sometimes. A call that unmaps several mappings has a line for each mapping.
 no_size = {"imported", "multicast", "pool-object"}
 
 failing = """
@@ -74,7 +74,7 @@ def same_lines(tool, truth, api="driver", failed_only=False):
             "runtime13": (runtime_kinds + runtime_frees, "workload13"), "failing": (failing, "workload"),
             "threads": (threads, "workload")}, asan=True)
 def every_value(chosen):
-    """Lines equal the truth at each layer, and at both, where each call has only one line."""
+    """Lines equal the truth with --api driver, runtime and both. With both, each call still has only one line."""
     script, form = chosen
     workload = Workload(script, form)
     apis = ("driver", "runtime", "both") if form != "workload-driver" else ("driver", "both")
@@ -113,7 +113,7 @@ def a_free_names_its_allocation():
         its = made.pop(e["address"])
         equal((e["kind"], e["bytes"]), (its["kind"], its["bytes"]), "freed kind and bytes")
         between = e["time_ns"] - its["time_ns"]
-        # The clock is read again after the call, and an interrupt may occur in between.
+        # The tool reads the clock at the end of each call, and an interrupt may delay that.
         check(abs(e["lifetime_ns"] - between) <= e["latency_ns"] + its["latency_ns"] + 1e6, f"the lifetime is not {between} ns: {its} {e}")
         check(its["bytes"] == 700 or e["lifetime_ns"] > 300e6, f"the lifetime does not contain the sleep: {e}")
     equal(made, {}, "unfreed allocations")
@@ -121,7 +121,8 @@ def a_free_names_its_allocation():
 
 @case(asan=True)
 def unmapping():
-    """A call that removes several mappings, one of them the last of its memory, has a line for each."""
+    """A call that removes several mappings has a line for each, and one for memory that it frees with its last
+    mapping."""
     two = 2097152
     script = f"""reserve R 33554432; alloc h {two} fn=cuMemCreate; alloc g {2 * two} fn=cuMemCreate
     map m handle=h at=R; map n handle=g at=R+{two}; map o handle=h at=R+{3 * two}; free h; free g
@@ -183,7 +184,8 @@ def lines_add_up_to_the_table():
 
 @case
 def stacks_of_lines():
-    """A free has its own stack, not that of the allocation. The process must run until its stacks have names."""
+    """A free has its own stack, not that of the allocation. The process must run until the tool has found the names of
+    its frames."""
     workload = Workload("alloc a 100; free a; alloc b 5 result=2; wait {dir}/end", "workload-driver")
     tool = Tool("-p", workload.pid, "-e", "-U")
     workload.go()

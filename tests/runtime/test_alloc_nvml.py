@@ -56,7 +56,8 @@ def end(*workloads):
 
 @case(asan=True)
 def per_process():
-    """Rows show NVML's current figure, and none for a process that is not listed or has unknown bytes."""
+    """Rows show the memory that NVML currently reports for the process, or nothing if NVML does not list it or its
+    bytes."""
     a, b = holder(), holder(300)
     nvml = Nvml("device 0", "device 1", f"process {a.pid} {100 * mib}", f"process {b.pid} unknown")
     tool = nvml.tool("-p", f"{a.pid},{b.pid}", "-i", "0.2")
@@ -67,7 +68,7 @@ def per_process():
     nvml.answer("device 0", f"process {a.pid} {50 * mib}", f"process {b.pid} 1000")
     shown(tool, a.pid, (50 * mib, 40 * mib))
     shown(tool, b.pid, (1000, 700))
-    nvml.answer("device 0", f"process {a.pid} {2 * mib}")  # less than was traced: NVML's figure may be old
+    nvml.answer("device 0", f"process {a.pid} {2 * mib}")  # less than was traced: NVML's value may be outdated
     shown(tool, a.pid, (2 * mib, -8 * mib))
     shown(tool, b.pid, (None, None))
     nvml.answer("device 0", f"process {a.pid} {20 * mib}", "device 1", f"process {a.pid} {7 * mib}")
@@ -78,7 +79,7 @@ def per_process():
 
 @case
 def rows_of_several_processes():
-    """A row of several processes shows their sum, each process once."""
+    """A row of several processes shows the sum of NVML's values, with each process counted once."""
     a, b = holder(), holder(300)
     nvml = Nvml("device 0", f"process {a.pid} {100 * mib}", f"process {b.pid} 1000", "process 1 5")
     tool = nvml.tool("-p", f"{a.pid},{b.pid}", "--by", "comm", "-i", "0.2")
@@ -92,8 +93,8 @@ def rows_of_several_processes():
 
 @case(each={"535.54.03": "535.54.03", "535.86.10": "535.86.10", "550.54.15": "550.54.15"})
 def drivers(version):
-    """Different driver versions: the lists of 535.54.03 have longer elements than the version in their functions' names
-    suggests."""
+    """Different driver versions. In 535.54.03, elements of NVML's process lists are longer than the version suffix of
+    the functions suggests."""
     workloads = [holder(1000 * (i + 1)) for i in range(5)]
     nvml = Nvml(f"driver {version}", "device 0", *(f"process {w.pid} {mib * (i + 3)}" for i, w in enumerate(workloads)))
     tool = nvml.tool("-p", ",".join(str(w.pid) for w in workloads), "-i", "0.2")
@@ -129,7 +130,7 @@ views = {"pid": ([], True), "comm": (["--by", "comm"], True), "container": (["--
 
 @case(each=views, long=all_but(views, "pid", "container", "kind", "failed"))
 def shown_in_rows_of_processes(view):
-    """NVML's figures are shown only if each row is a whole process."""
+    """NVML's values are shown only if each row covers whole processes."""
     arguments, there = view
     workload = Workload(f"alloc a {mib}; alloc b 5 result=2; touch {{dir}}/held; wait {{dir}}/end")
     tool = Nvml("device 0", f"process {workload.pid} {5 * mib}").tool("-p", workload.pid, "-i", "0.2", *arguments)
@@ -146,7 +147,7 @@ def shown_in_rows_of_processes(view):
 
 @case
 def without_nvml():
-    """Without NVML, or with --nvml off, JSON has no key, and text shows n/a."""
+    """Without NVML, or with --nvml off, JSON lacks the keys for NVML's values, and text shows n/a."""
     workload = Workload("alloc a 1000; sleep 300")
     nvml = Nvml("device 0", f"process {workload.pid} 5000")
     tools = [Tool("-p", workload.pid, json=json) for json in (True, False)]

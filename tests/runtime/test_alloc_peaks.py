@@ -23,7 +23,8 @@ scripts = {
 @case(each=scripts, asan=True)
 def peaks(script):
     """The peak of the whole run equals the stand-in driver's, although memory has been freed since."""
-    workload = Workload("touch {up}; wait {go}\n" + script, "workload-driver", warm=False).ready()  # without a context before tracing
+    # The workload creates no context before tracing.
+    workload = Workload("touch {up}; wait {go}\n" + script, "workload-driver", warm=False).ready()
     tool = Tool("-p", workload.pid)
     workload.go().wait()
     peak, = memory.truth_lines(workload, "peak")
@@ -39,7 +40,7 @@ def peaks_of_each_program():
     workload = Workload("alloc a 50000; free a; alloc b 600; sleep 300; exec; alloc c 70; free c; alloc d 30; sleep 1500; end")
     tool = Tool("-p", workload.pid, "-i", "0.2")
     workload.go().wait()
-    seen = {row["peak_bytes"] for row in tool.finish().rows if "peak_bytes" in row}  # a row of both has no peak
+    seen = {row["peak_bytes"] for row in tool.finish().rows if "peak_bytes" in row}  # a row of both programs has none
     equal(sorted(seen), [70, 50000], "peaks")
 
 

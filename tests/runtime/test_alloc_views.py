@@ -131,7 +131,8 @@ def frees_count_for_the_allocation():
 
 @case
 def devices():
-    """Memory is on the device of its thread's context; physical memory on the requested device."""
+    """Memory counts for the device of the allocating thread's context, physical memory for the device named in the
+    call."""
     tool, _ = trace("device 0; alloc a 1000; device 1; alloc b 2000; alloc c 3000 fn=cudaMallocHost; device 0; free b; alloc d 50",
                     "--by", "device")
     got = {row.get("device"): (row["allocs"], row["frees"], row["live_bytes"], row["pinned_bytes"]) for row in tool.rows}
@@ -140,7 +141,7 @@ def devices():
 
 @case
 def sizes():
-    """Rows by requested size, in powers of two; unknown sizes have no size."""
+    """Rows by requested size, rounded down to a power of two."""
     tool, _ = trace("alloc a 1; alloc b 1023; alloc c 1024; alloc d 2047; alloc e 2048; free d; alloc f 1048576; alloc z 1500 result=2",
                     "--by", "size")
     got = {row.get("size_bytes"): (row["allocs"], row["frees"], row["live_bytes"], row["failures"]) for row in tool.rows}

@@ -50,8 +50,8 @@ def by_name():
 
 @case(asan=True)
 def one_thread():
-    """-t: the thread's allocations, also if another thread frees them. Memory of other threads that it frees is
-    unknown."""
+    """-t counts the thread's allocations, even if another thread frees them. If the thread frees memory that another
+    thread allocated, that memory is unknown."""
     workload = Workload("alloc a 1000; alloc b 50 fn=cudaMallocHost; threads 1; touch {dir}/there; wait {dir}/attached; free a\n"
                         "alloc d 9; free d; alloc e 30; alloc f 4; end; free b; free e")
     leader = [Tool("-t", workload.pid, *more) for more in ([], ["-e"])]
@@ -185,8 +185,8 @@ def leaks_in_a_container():
 
 @case(alone=True)
 def older_processes_have_lower_bounds():
-    """Memory allocated before tracing is unknown, so such a process shows a lower bound. Processes that started later,
-    and programs after an exec that was traced, have exact figures."""
+    """Memory allocated before tracing is unknown, so a process that ran before has lower bounds. A process that started
+    later, or whose exec was traced, has exact values."""
     older = Workload("alloc a 1000; touch {dir}/held; wait {dir}/traced; alloc b 2000; forever; sleep 20; end")
     replaced = Workload("wait {dir}/traced; alloc a 10; exec; alloc b 500; forever; sleep 20; end; end")
     for workload in older, replaced:

@@ -52,7 +52,7 @@ def trace_by_kind(script, *arguments, form="workload", **options):
 
 @case
 def tagged_addresses():
-    """Memory is freed with other tag bits in the address (top byte ignore) than it was allocated with."""
+    """A free matches its allocation even if the tag bits of the address (top byte ignore) differ."""
     system.need_ignored_bits()
     tool, _ = trace_by_kind("alloc a 4099 tag=7; alloc b 70001 fn=cuMemAllocManaged tag=255; alloc c 5003 fn=cuMemAllocHost_v2 tag=1\n"
                             "alloc d 6007 tag=32; alloc e 6011; free a; free b; free c", form="workload-driver")
@@ -195,7 +195,7 @@ def live_figures():
 
 @case(asan=True)
 def physical_memory():
-    """Physical memory is freed when neither a reference nor a mapping is left, in either order, while handles are
+    """Physical memory is freed once its last reference and its last mapping are gone, in either order. Handles are
     reused."""
     expandable = "reserve R 33554432\n" + "\n".join(
         f"alloc h{i} 2097152 fn=cuMemCreate; map m{i} handle=h{i} at=R+{2097152 * i}" for i in range(8))

@@ -91,8 +91,8 @@ def both_vendors_in_rows():
 
 @case(tool="gpuspend", alone=True)
 def shares_of_gpu_time():
-    """gpuspend shares out the time of AMD GPUs: one used, one held idle, one unallocated. Launches and copies are
-    exact."""
+    """gpuspend attributes the time of three AMD GPUs: one is used, one is held idle, and one is unallocated. Launches
+    and copies are exact."""
     machine, busy, idle = AmdMachine(3), Calls(library("7")), Calls(library("5"))
     for number in range(3):
         machine.device(number, product_name="Instinct MI300X")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Budget of instructions that the kernel's verifier processes, far below its limit of a million: newer kernels may need
-ten times as many for the same program (tests/kernels/README.md)."""
+"""Budget for the instructions that the kernel's verifier processes. It is far below the verifier's limit of a million,
+because newer kernels may process ten times as many for the same program (tests/kernels/README.md)."""
 import contextlib
 import glob
 import os
@@ -19,7 +19,8 @@ tools = ("cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagra
 
 
 def allowed(tool):
-    """Budget of all programs of a tool. Before Linux 6.6 a call needs two programs, since then one (a session)."""
+    """Budget for all programs of a tool together. Before Linux 6.6, tracing a call needs two programs (entry and
+    return); since then, one (a session)."""
     release = [int(n) for n in re.findall(r"\d+", os.uname().release)[:2]]
     before, now = {"cudatop": (215_000, 182_000), "gpuspend": (140_000, per_tool)}.get(tool, (per_tool, per_tool))
     return now if release >= [6, 6] else before
@@ -54,7 +55,8 @@ def verified(pid):
 
 
 def within(mode, arguments):
-    """Starts the tool without a target, and returns the programs and sums that exceed the budget."""
+    """Starts the tool on this process, which makes no calls, and returns the programs and sums that exceed the
+    budget."""
     tool = Tool("-p", os.getpid(), *arguments, losses=True)
     found = verified(tool.pid)
     tool.stop()

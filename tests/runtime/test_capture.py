@@ -19,8 +19,8 @@ capture begin stream=2; launch vecadd 100 stream=2; launch vecadd 50 stream=1; c
 
 @case(each={"entry": [], "latency": ["-l"], "failed": ["-x"]}, asan=True)
 def captured_calls_are_no_launches(mode):
-    """A captured call does not count as a launch. Failed calls under capture count as captured, since only some modes
-    see results."""
+    """A captured call does not count as a launch. A call that fails during capture counts as captured, since only some
+    modes see results."""
     tool, truth = trace(script, *mode)
     for call in truth:
         call["recorded"] |= call["result"] == 719
@@ -90,7 +90,7 @@ def kernels_of_graphs(mode):
 
 @case(gpu=True)
 def graphs_from_before_tracing():
-    """The kernels of a graph that was created before tracing are unknown, which the row shows."""
+    """The kernels of a graph that was created before tracing are unknown; the row counts its launches as unknown."""
     workload = Workload("capture begin stream=1; launch vecadd 5 stream=1; capture end G stream=1; graph instantiate G X\n"
                         "touch {dir}/made; wait {go}; graph launch X 13", "workload-driver", warm=False)
     wait_until(lambda: (harness.here / "made").exists(), "the graph is created")

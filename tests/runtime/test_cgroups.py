@@ -194,7 +194,7 @@ def joining_by_being_moved(hierarchy):
 @case(each={"v2": ("v2", "session"), "memory": ("memory", "session"), "multi": ("v2", "multi"),
             "tracefs": ("memory", "tracefs"), "perf": ("v2", "perf")}, alone=True, long=["perf"])
 def thirty_members(chosen):
-    """More members than get their own probes: the BPF programs filter by cgroup."""
+    """If a cgroup has more members than the tool probes one by one, the BPF programs filter by cgroup."""
     hierarchy, tier = chosen
     system.need_tier(tier)
     top = fresh()
@@ -362,8 +362,8 @@ def nested(levels, letters):
 
 @case(each={"longest_path": (15, 250), "deep": (60, 8), "beyond_all_paths": (40, 250)}, alone=True)
 def deep_nesting(shape):
-    """A row has the path, or, if the path is too long, its beginning and "...". -c of the outermost cgroup includes
-    processes at any depth."""
+    """A row shows the path of the cgroup. If the path is too long, the row shows its beginning and "...". -c of the
+    outermost cgroup includes processes at any depth."""
     group = Cgroup("v2", nested(*shape))
     inside = member(group, "launch vecadd 1009; fork; touch {dir}/child; wait {dir}/run; launch saxpy 5; end",
                     "workload-driver")

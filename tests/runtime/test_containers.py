@@ -88,8 +88,8 @@ def owner_from_the_path(hierarchy):
 
 @case(each={"v2": "v2", "memory": "memory"}, alone=True)
 def a_node_in_a_container(hierarchy):
-    """Pods of a Kubernetes node in a container count as pods if the host itself has no pods; otherwise, they count for
-    that container."""
+    """If a Kubernetes node runs in a container, its pods count as pods, unless the host itself has pods. Then they
+    count for the node's container."""
     name, node = Name(), secrets.token_hex(32)
     group = Cgroup(hierarchy, nested_id(name, node))
     without = Workload("launch vecadd 11", preexec=group.join)
@@ -304,8 +304,8 @@ def library_missing_on_the_host():
 
 @case(asan=True, alone=True)
 def two_containers_of_one_image():
-    """Two containers map the same file through separate overlays: it has one probe, but each container has its
-    launches."""
+    """Two containers map the same file through separate overlays. The file has one probe, but each container has its
+    own launches."""
     image, names = Image(), [Name(), Name()]
     inside = [contained(kubepods(name), text, image=image)
               for name, text in zip(names, ("launch vecadd 1009", "launch vecadd 503; threads 2; launch saxpy 7; end"))]
@@ -320,7 +320,8 @@ def two_containers_of_one_image():
 
 @case(alone=True)
 def process_ids_inside():
-    """pid is the host's, ns_pid the container's, for its first process, a child, and a process outside."""
+    """`pid` is the pid on the host, `ns_pid` the one in the container. Checked for a container's first process, its
+    child, and a process outside."""
     inside = contained(kubepods(Name()), "launch vecadd 11; fork; touch {dir}/child; wait {dir}/run\n"
                                          "launch vecadd 7; end")
     outside = Workload("launch vecadd 3")

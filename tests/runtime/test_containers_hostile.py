@@ -145,7 +145,7 @@ pretending = {
     "root_in_own_pod": in_container(f"kubepods/pod{own_uid}/{'b' * 64}/kubepods"),
     "many_levels": lambda hierarchy, below: CgroupOfUser(hierarchy, manager, "/".join(["d" * 200] * 40 + [below])),
 }
-elsewhere = {  # owner fields of each
+elsewhere = {  # owner fields that rows of each fake cgroup must have
     "user_manager": {"uid": other_uid, "unit": f"user@{other_uid}.service"},
     "service_of_a_user": {"uid": other_uid, "unit": "gpusnoop-test.service"},
     "own_container": {"container_id": "a" * 64, "runtime": "docker"},

@@ -21,7 +21,7 @@ def the_functions_tested_are_those_attached():
     for form in "workload", "workload13":
         tested |= set(callable_functions("runtime", form))
     equal({bare(name) for name in rows - tested}, not_callable, "functions in the table that no case calls")
-    # The tool's own number of functions, minus those it probes for streams and memory.
+    # Besides copy functions, the tool probes those for streams and memory, of which there are a few dozen.
     workload = Workload("launch vecadd 1", "workload-driver")
     tool = Tool("-p", workload.pid, "-v")
     existing = exported(harness.standin / "libcuda.so.1")
@@ -55,8 +55,8 @@ def every_runtime_function(form, mode):
     tools = {api: Tool("-p", workload.pid, "--api", api, *by_all, *mode) for api in ("runtime", "driver", "both")}
     workload.go()
     truth = workload.truth()
-    # Rows for certain versions of the runtime do not apply to a runtime of unknown version: the tool sees these calls
-    # only at the driver.
+    # Rows for certain versions of the runtime do not apply to a runtime of unknown version: the tool counts these calls
+    # only in the driver API.
     unseen = {row.name for row in table() if row.layer == "runtime" and row.versions} if "static" in form else set()
     for api, tool in tools.items():
         tool.finish()
@@ -71,7 +71,7 @@ def every_runtime_function(form, mode):
 
 @case(each={f"{form},{mode}": (form, modes[mode]) for form in forms for mode in modes})
 def every_runtime_function_at_each_layer(what):
-    """Three tools at once, so that stacks contain return probes of other tools."""
+    """Three tools run at once, so that stacks contain return probes of other tools."""
     every_runtime_function(*what)
 
 
@@ -85,7 +85,7 @@ def both_layers_alone(mode):
 
 @case(asan=True, gpu=True)
 def by_default():
-    """One row per process and direction; with -l, also per form."""
+    """One row per process and direction; with -l, also per form (synchronous or asynchronous)."""
     functions = callable_functions("driver")
     workload = Workload(steps(functions))
     table_, split = Tool("-p", workload.pid, "-r", 0), Tool("-p", workload.pid, "-l", "-r", 0)

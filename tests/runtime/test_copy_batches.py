@@ -91,7 +91,7 @@ def unreadable_arguments(mode):
     calls = sum(call["count"] for call in truth if call["kind"] in ("copy", "prefetch"))
     failed = sum(call["count"] for call in truth if call["result"])
     batch = sum(call["count"] for call in truth if "Batch" in call["function"] and not call["result"])
-    # Lists are read when the call returns, if its result matters.
+    # With -x, the lists of a batch are read when the call returns, and only if it failed.
     equal(tool.lost, {"arguments_unreadable": calls - (batch if "-x" in mode else 0)}, "losses")
     check(failed, "no call failed")
     # Memory kinds are unknown unless the function's name implies them.

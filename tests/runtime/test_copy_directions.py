@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Directions of copies whose function does not name one: from traced allocations, and from the host's mappings. If the
-source or destination is unknown, the direction is unknown, never wrong."""
+"""Directions of copies whose function does not name one. They are found from traced allocations and from mappings of
+host memory. If the source or destination is unknown, the direction is unknown, never wrong."""
 import json
 import subprocess
 from collections import Counter
@@ -59,8 +59,8 @@ def every_pair(function):
 
 @case
 def unified_types_of_structures():
-    """Memory type 4 (unified) derives the direction from the address; other types state it, regardless of the
-    address."""
+    """If the memory type is 4 (unified), the tool derives the direction from the address. Other types state the
+    direction, whatever the address."""
     functions = ("cuMemcpy2D_v2", "cuMemcpy2DAsync_v2", "cuMemcpy2DUnaligned_v2", "cuMemcpy3D_v2", "cuMemcpy3DAsync_v2")
     some = ("host", "mmap", "pa", "pr", "da", "dv", "ma")
     steps = [f"copy {i % 5 + 1} fn={f} types=4,4 src={a} dst={b} width={i + 1} height=3" for i, (f, a, b) in
@@ -150,7 +150,7 @@ def freed_memory_is_unknown():
 
 @case
 def tagged_addresses():
-    """Addresses with any tag bits (top byte ignore) find their allocation."""
+    """An address is matched to its allocation whatever its tag bits are (top byte ignore)."""
     system.need_ignored_bits()
     script = ("alloc host 4096 fn=host tag=9; alloc d 100000 tag=3; alloc p 8192 fn=cuMemHostAlloc tag=128\n"
               "copy 3 fn=cuMemcpy src=host dst=d+99999; copy 5 fn=cuMemcpy src=d dst=p; copy 7 fn=cuMemcpy src=p+8191 dst=d; free p")

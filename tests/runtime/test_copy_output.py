@@ -198,7 +198,8 @@ def only_this_thread():
 
 @case
 def only_this_thread_with_memory_of_others():
-    """Memory that another thread allocated is known. Names are shared, so either thread may have allocated it."""
+    """-t: memory that another thread allocated is known. Both threads share the script's names, so each may copy memory
+    of the other."""
     workload = Workload("threads 2; wait {dir}/attached; alloc d 5000; alloc p 5000 fn=cuMemHostAlloc; wait {dir}/copy\n"
                         "copy 101 fn=cuMemcpy src=p dst=d; end", "workload-driver").go()
     tids = workload.threads(2)

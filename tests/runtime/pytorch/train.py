@@ -5,7 +5,7 @@ import ctypes
 import sys
 
 helper = ctypes.CDLL(None)
-driver = ctypes.CDLL(sys.argv[1])  # before PyTorch uses up the space for thread-local variables
+driver = ctypes.CDLL(sys.argv[1])  # loaded first, because PyTorch uses up the space for thread-local variables
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
