@@ -24,7 +24,7 @@ bpf_map_info map_info(int fd)
     return info;
 }
 
-// Limit for the values of a batch. Per-CPU values are large if there are many CPUs.
+// Limit for the values of one batch, in bytes. Per-CPU values are large on machines with many CPUs.
 constexpr size_t max_buffer_bytes = 256 << 10;
 
 size_t value_bytes(const bpf_map_info& info)
@@ -82,7 +82,7 @@ size_t erase_keys(int map_fd, const std::function<bool(const std::byte*)>& is_st
     } else {
         HashReader(map_fd).for_each([&](const std::byte* key, const std::byte*) { add(key); });
     }
-    // Delete afterwards, because deleting a key during the iteration restarts it.
+    // Delete keys only after the iteration, because deleting the current key would restart the iteration.
     return static_cast<size_t>(std::ranges::count_if(found, [&](const std::vector<std::byte>& key) {
         return bpf_map_delete_elem(map_fd, key.data()) == 0; // a BPF program may have deleted it first
     }));
@@ -125,9 +125,9 @@ std::vector<uint64_t> stack_trace(int fd, int32_t id)
     return {frames.begin(), std::ranges::find(frames, uint64_t{0})};
 }
 
-// No system call exists to wait for BPF programs, but updating a map of maps has this effect: it waits for an RCU grace
-// period, after which no non-sleepable program uses the old inner map (maybe_wait_bpf_programs(), 1ae80cf31938, Linux
-// 5.0). membarrier(2) cannot be used: it does nothing on a single CPU, and fails with nohz_full.
+// There is no system call to wait for BPF programs. Updating a map of maps has that effect: it waits for an RCU grace
+// period (maybe_wait_bpf_programs(), 1ae80cf31938, Linux 5.0), after which no non-sleepable program uses the old inner
+// map. membarrier(2) cannot be used: it does nothing on a single CPU, and fails with nohz_full.
 ProgramBarrier::ProgramBarrier()
     : inner_(bpf_map_create(BPF_MAP_TYPE_ARRAY, "gpusnoop_inner", sizeof(uint32_t), sizeof(uint32_t), 1, nullptr))
 {

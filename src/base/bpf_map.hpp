@@ -25,7 +25,7 @@
 namespace gpusnoop {
 
 // Reads all entries of a hash map in batches. Iterating key by key would restart whenever the current key is deleted.
-// Entries that are added during the read may be missed. Buffers are reused.
+// Entries that are added during the read may be missed. Later reads reuse the buffers.
 class HashReader {
 public:
     explicit HashReader(int fd); // throws Error
@@ -66,7 +66,7 @@ class HashTable {
     static_assert(sizeof(Value) % 8 == 0, "the kernel rounds per-CPU values up to 8 bytes");
 
 public:
-    // The map's key may be only the beginning of Key; for_each() copies the remaining fields from `rest`.
+    // The map's key may be a prefix of Key. for_each() then takes the remaining fields of Key from `rest`.
     explicit HashTable(int fd, const Key& rest = {}) : fd_(fd), rest_(rest), reader_(fd) {}
 
     template<class F>
@@ -79,7 +79,7 @@ public:
         });
     }
 
-    // The next four methods need a map that is not per-CPU, and whose key is all of Key.
+    // Call the next four methods only for a map that is not per-CPU and whose key is a whole Key, not a prefix.
     std::optional<Value> find(const Key& key) const
     {
         Value value{};
@@ -109,8 +109,8 @@ size_t max_entries(int map_fd);
 // Deletes the entries whose keys are stale. Returns the number of deleted entries.
 size_t erase_keys(int map_fd, const std::function<bool(const std::byte*)>& is_stale);
 
-// Like erase_keys(), for a hash map whose keys begin with a struct image (a process), or an LPM trie whose prefixes
-// begin with one.
+// Like erase_keys(), for maps whose keys begin with a struct image, which identifies a process. In the keys of an LPM
+// trie, the image follows the prefix length.
 size_t erase_images(int map_fd, const std::function<bool(const image&)>& is_stale);
 
 // Returns the first `entries` elements of a per-CPU array, each summed over all CPUs. Reads them with one system call.
@@ -128,7 +128,7 @@ public:
 
     // Returns when all programs that were running at the call have returned, except sleepable ones. Programs that run
     // afterwards see all earlier writes to maps. Takes a few milliseconds, or tens of milliseconds on large machines.
-    // Returns false if the kernel refuses the map update.
+    // Returns false without waiting if the kernel refuses the map update that causes the wait.
     bool wait() const;
 
 private:
@@ -169,8 +169,8 @@ public:
     SharedArray(const SharedArray&) = delete;
     SharedArray& operator=(const SharedArray&) = delete;
 
-    // Maps at least the first `elements`. Not the whole array, because the kernel populates all mapped pages at once,
-    // and they count as resident memory. Throws Error.
+    // Maps at least the first `elements` elements. Avoids mapping the whole array, because the kernel populates all
+    // mapped pages at once, and they count as resident memory. Throws Error.
     void map_at_least(size_t elements)
     {
         if (elements * sizeof(T) <= bytes_)

@@ -46,7 +46,7 @@ public:
     // Must be called before load(). Does nothing if there is no such map.
     void resize(const std::string& name, uint32_t entries) const;
 
-    // Returns a global variable; null if there is none. A const variable may be written before load(). Throws
+    // Returns a global variable; null if there is none. A const variable may be written only before load(). Throws
     // std::logic_error if the variable does not have the size of T.
     template<class T>
     T* find(const std::string& name) const

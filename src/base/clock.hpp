@@ -27,7 +27,7 @@ inline uint64_t jiffies_per_second()
 
 // The kernel's own estimate of its wall-clock error, as maintained by chrony, ntpd or PTP.
 struct ClockError {
-    uint64_t max_us = 0; // upper bound
+    uint64_t max_us = 0; // upper bound of the error
     bool synchronized = false;
 };
 std::optional<ClockError> clock_error();
@@ -68,7 +68,7 @@ private:
     static constexpr size_t micros_at = 20;
 
     uint64_t second_ = 0;
-    std::string second_text_; // text of second_; the microseconds are from the last append_iso()
+    std::string second_text_; // second_ as an ISO time; its microsecond digits are left over from the last append_iso()
 };
 
 } // namespace gpusnoop

@@ -30,7 +30,8 @@ bool is_ignored(int signal)
     return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-// Makes the signal kill this process. Keeps an installed handler, such as the screen's, which restores the terminal.
+// If the signal is ignored, restores its default action, which kills this process. Keeps an installed handler, such as
+// that of the live screen, which restores the terminal.
 void stop_ignoring(int signal)
 {
     if (is_ignored(signal))
@@ -79,7 +80,7 @@ bool EndingSignals::arrived()
     if (first_at_ || ::read(signals_.get(), &info, sizeof(info)) != sizeof(info))
         return first_at_.has_value();
     first_at_ = std::chrono::steady_clock::now();
-    if (info.ssi_code <= 0) // sent by a process; for signals from the terminal, it is SI_KERNEL
+    if (info.ssi_code <= 0) // sent by a process; signals from the terminal have the code SI_KERNEL
         sent_ = static_cast<int>(info.ssi_signo);
     const sigset_t set = ending_signal_set();
     for (int signal : ending)

@@ -36,14 +36,14 @@ public:
 
 private:
     sigset_t mask_before_{};
-    std::array<struct sigaction, 2> ignored_before_{}; // SIGPIPE, SIGXFSZ
+    std::array<struct sigaction, 2> ignored_before_{}; // previous actions of SIGPIPE and SIGXFSZ
     struct sigaction child_before_ {};
     Fd signals_;
     std::optional<std::chrono::steady_clock::time_point> first_at_;
     std::optional<int> sent_;
 };
 
-// Returns the termination signals, for helper processes that block them because they exit with the tool.
+// Returns the termination signals. Helper processes block them, because the kernel kills a helper when the tool exits.
 sigset_t ending_signal_set();
 
 // True if a termination signal is pending that EndingSignals has not read.

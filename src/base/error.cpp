@@ -23,10 +23,10 @@ namespace {
 struct Diagnostics {
     std::string tool = "gpusnoop";
     int verbosity = 0;
-    std::function<void(std::string)> warning_sink; // replaces stderr
+    std::function<void(std::string)> warning_sink; // if set, receives warnings instead of stderr
     std::function<void(std::string_view)> withdrawal_sink;
     std::mutex mutex;
-    std::vector<std::string>* deferred = nullptr; // where to collect warnings while several threads may warn; else null
+    std::vector<std::string>* deferred = nullptr; // collects warnings while a DeferredWarnings exists; else null
     bool stalled = false; // the last wait for stderr timed out; do not wait again until a write succeeds
     uint64_t unshown_messages = 0;
 };

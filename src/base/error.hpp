@@ -33,8 +33,8 @@ void set_tool_name(std::string_view name);
 // Writes one line "tool: message" to stderr, with control characters as \xNN. Never throws. If stderr is blocked, waits
 // briefly, then drops the message. The next message is preceded by the number of dropped messages.
 void warn(std::string_view message) noexcept;
-// Writes trusted text unchanged to stderr, even during a redirection. The text must end with a newline. If stderr is
-// blocked, waits and drops the text like warn().
+// Writes trusted text unchanged to stderr, even while a WarningRedirect exists. The text must end with a newline. If
+// stderr is blocked, waits and drops the text like warn().
 void print_stderr(std::string_view text) noexcept;
 
 // While a WarningRedirect exists, warnings go to `sink` instead of stderr. At most one exists at a time.

@@ -51,8 +51,8 @@ using Directory = std::unique_ptr<DIR, DirCloser>;
 size_t descriptor_limit(); // RLIMIT_NOFILE
 size_t open_descriptors(); // number of descriptors that this process has open
 
-// Reads the rest of a file. If more than `max` bytes are left, stops early, but returns more than `max` bytes. So a
-// result longer than `max` means that the text is incomplete. nullopt on error.
+// Reads a file from its current position to the end, but stops after more than `max` bytes. So a result longer than
+// `max` may be incomplete. nullopt on error.
 std::optional<std::string> read_text(const Fd& file, size_t max);
 // flags: additional flags for open().
 std::optional<std::string> read_text(const std::string& path, size_t max, int flags = 0);
@@ -85,7 +85,7 @@ Fd open_below(const Fd& root, const std::string& path, int flags, uint64_t resol
 // Opens the file for reading. On error, returns an empty Fd and sets errno.
 Fd open_found(const FoundFile& found);
 
-// Writes to any kind of descriptor without blocking, even if a pipe is not read or a terminal is stopped.
+// Writes to any kind of descriptor without blocking, even to a full pipe or a stopped terminal.
 class NonBlockingWriter {
 public:
     explicit NonBlockingWriter(int fd); // fd is not owned, and its flags are not changed

@@ -46,7 +46,7 @@ private:
 
     Fd epoll_;
     std::deque<Fd> timers_;
-    std::deque<Source> sources_; // a deque, because a running handler may add sources
+    std::deque<Source> sources_; // a deque, so that a running handler is not moved when it adds sources
     std::function<bool()> before_wait_;
     bool running_ = true;
 };

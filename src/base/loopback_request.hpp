@@ -22,7 +22,7 @@ class LoopbackRequest {
 public:
     struct Parameters {
         uint16_t port = 0;
-        int family = AF_UNSPEC; // AF_UNSPEC: try AF_INET, then AF_INET6, because "localhost" may be either
+        int family = AF_UNSPEC; // AF_UNSPEC: try AF_INET, then AF_INET6, because the service may listen on either
         std::string request;
         size_t max_bytes = 0; // maximum length of the response
         uint64_t timeout_ns = 0;

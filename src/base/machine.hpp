@@ -18,7 +18,7 @@ constexpr std::string_view driver_folders[] = {"/usr/lib/" GPUSNOOP_LIBRARIES, "
                                                "/opt/nvidia/l4t-gpu-libs/nvgpu"};
 constexpr uint32_t audit_arch = AUDIT_ARCH_AARCH64;
 constexpr uint64_t addresses_end = uint64_t{1} << 52; // upper bound of user addresses (CONFIG_ARM64_VA_BITS_52)
-constexpr int uprobe_return_call = 0;                 // none: return probes of arm64 use a breakpoint instead
+constexpr int uprobe_return_call = 0;                 // no system call: return probes use a breakpoint on arm64
 #else
 #define GPUSNOOP_LIBRARIES "x86_64-linux-gnu"
 constexpr std::string_view driver_folders[] = {"/usr/lib/" GPUSNOOP_LIBRARIES};

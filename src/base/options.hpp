@@ -42,7 +42,7 @@ struct Options {
     bool timestamps = false;
     bool json = false;
     std::string record; // file for a JSON recording, written in addition to the usual output; empty: none
-    uint64_t record_max = uint64_t{1} << 30; // maximum size of FILE and FILE.1 together, in bytes
+    uint64_t record_max = uint64_t{1} << 30; // maximum size of the recording in bytes, including FILE.1
     std::string replay;                      // recording to show instead of tracing; empty: none
     std::string replay_at;                   // time at which the replay starts; empty: the beginning
     std::string trace;                       // file for a timeline; empty: none
@@ -61,7 +61,7 @@ struct Options {
     size_t rows = 20;        // rows per table; 0: all
     std::string attach;      // name of a tier (a way of attaching); empty: the best tier available
     uint32_t ring_mb = 8;    // a power of two
-    uint32_t table_rows = 0; // rows of the BPF table; 0: chosen by the number of CPUs
+    uint32_t table_rows = 0; // rows of the BPF table of calls; 0: chosen by the number of CPUs
     bool clean = false;      // only clean up after runs that were killed, and exit
     bool info = false;       // only print what this machine supports and what the tool would use, and exit
 
@@ -75,7 +75,7 @@ struct Options {
 
 // A tool's options for showing its recordings.
 struct ReplayView {
-    std::optional<std::string> by{}; // nullopt: as recorded
+    std::optional<std::string> by{}; // keys to group rows by; nullopt: as recorded
     std::string sort{};              // column to sort by; empty: as recorded
     std::string usual_sort{};        // column by which merged rows are sorted if `sort` is empty
     std::string names = "short";     // style of kernel names

@@ -127,7 +127,7 @@ OutputPath::OutputPath(std::string path, std::string_view kind, std::string_view
 {
     folder_ = open_folder(std::string_view(path_).substr(0, path_.size() - name_.size()), cannot_write());
     if (!folder_)
-        throw Error(fmt::format("{}: its folder: {}", cannot_write(), errno_text(errno)),
+        throw Error(fmt::format("{}: its folder cannot be opened: {}", cannot_write(), errno_text(errno)),
                     "create the folder, or name another file");
 }
 

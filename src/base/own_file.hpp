@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small settings file, in a folder named by an environment variable. The file and its folders must belong to this user
-// and be writable by no one else, so that no other user can give settings to root.
+// and be writable by no one else, so that no other user can change the settings of root.
 #pragma once
 
 #include "base/fd.hpp"
@@ -27,8 +27,8 @@ public:
     std::string path() const;
 
     // Returns nullopt if the file does not exist. Throws Error if the file cannot be read, can be changed by other
-    // users, is too large, or is not a regular file. The message begins with the path of the
-    // file or folder at fault.
+    // users, is too large, or is not a regular file. The message begins with the path of the file or folder that caused
+    // the error.
     std::optional<std::string> read() const;
 
     // Replaces the file atomically. Throws Error.

@@ -19,10 +19,10 @@ public:
     // `object` must be loaded. Throws Error.
     explicit Shares(const bpf_object* object);
 
-    // Must be called before the entries of exited processes are deleted.
+    // Subtracts the entries of exited processes from the totals. Must be called before these entries are deleted.
     void release(std::span<const image> exited);
 
-    // Sets the number of rows in the table of calls.
+    // Sets the number of used rows in the table of calls.
     void set_rows(size_t taken);
     // Begins a new generation of rows. Rows of earlier generations no longer count toward any process's share.
     void begin_new_rows();
