@@ -334,7 +334,7 @@ std::vector<NvmlProcess> AmdGpus::held(uint64_t now_ns)
     });
     std::erase_if(counts_, [this](const auto& item) { return !held_.contains(item.first); });
     std::vector<NvmlProcess> all;
-    for (const auto& [place, held] : held_) // the maximum, not the sum: KFD's bytes may include fdinfo's
+    for (const auto& [place, held] : held_) // the maximum, not the sum, because KFD's bytes may include those in fdinfo
         all.push_back({place.first, first_ + static_cast<unsigned>(place.second),
                        std::max(held.kfd_bytes, held.drm_bytes), std::nullopt, std::nullopt});
     std::ranges::stable_sort(all, {}, &NvmlProcess::device);

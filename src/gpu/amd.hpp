@@ -94,7 +94,7 @@ private:
     unsigned first_;
     std::string root_;
     HostFiles host_;
-    std::map<uint32_t, std::vector<std::string>> clients_; // by pid: fdinfo files of possible DRM devices
+    std::map<uint32_t, std::vector<std::string>> clients_; // by pid: fdinfo files of descriptors that may be DRM files
     uint64_t find_ns_ = 0;                                 // when to call find_clients() again
     std::map<Place, Held> held_;
     std::map<Place, Counts> counts_;

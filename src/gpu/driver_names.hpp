@@ -97,7 +97,7 @@ struct XidRow {
     Xid xid;
 };
 
-// Valid from driver version `since` up to, but not including, `until`.
+// A layout that is valid from driver version `since` up to, but not including, `until`.
 struct LayoutRow {
     DriverVersion since;
     DriverVersion until;

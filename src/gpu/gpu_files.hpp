@@ -34,7 +34,8 @@ constexpr uint32_t major_of(uint32_t number)
     return number >> 20;
 }
 
-using DriverNodes = std::map<uint32_t, driver_node>; // by device number; MINOR_ANY: minors without their own entry
+using DriverNodes = std::map<uint32_t, driver_node>; // by device number; an entry with MINOR_ANY applies to all minors
+                                                     // without an entry of their own
 
 // Returns the device nodes of GPU drivers on this machine, from /proc/devices and, for AMD, also from sysfs. root:
 // prefix of /proc and /sys.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVIDIA's management library (NVML), which reports the state of devices and how much memory and time processes use on
-// them. The library is loaded at run time, if it exists. amd.hpp reads the same figures for AMD GPUs from the kernel.
+// them. The library is loaded at run time, if it exists. amd.hpp reads the same values for AMD GPUs from the kernel.
 #pragma once
 
 #include "base/machine.hpp"
@@ -78,7 +78,7 @@ struct NvmlProcess {
     std::optional<uint32_t> gpu_instance, compute_instance;
 };
 
-// Utilization of hardware units since the last query, in percent; nullopt: not reported. Each figure covers all
+// Utilization of hardware units since the last query, in percent; nullopt: not reported. Each value covers all
 // processes on a device or MIG instance, because NVML does not report it per process.
 struct NvmlEfficiency {
     std::optional<double> sm_active;     // time with a resident warp, averaged over all SMs
@@ -180,8 +180,8 @@ public:
     // Returns the devices for which the last processes() was incomplete.
     virtual const std::vector<NvmlFailure>& failures() const = 0;
 
-    // Returns one state per device, sorted by index. For a failing device, only the index is set. Efficiency figures
-    // cover the time since the last call, so the first call returns none.
+    // Returns one state per device, sorted by index. For a failing device, only the index is set. The values in
+    // `efficiency` cover the time since the last call, so the first call returns none.
     virtual std::vector<NvmlDeviceState> states() = 0;
 
     // Returns the use since the last call; the first call returns nothing. Sorted by device and pid; each pair occurs
@@ -214,8 +214,8 @@ struct NvmlList {
     size_t element; // size of an element according to NVML's documentation, in bytes
 };
 
-// Calls the function for the device and returns the list, after validating count and elements. Sets `code` to NVML_OK,
-// or to the error due to which the list is empty.
+// Calls the function for the device and returns the list, after validating count and elements. Returns an empty list on
+// error. Sets `code` to NVML_OK or to the error.
 std::vector<NvmlElement> read_nvml_list(const NvmlList& list, NvmlDevice device, int& code);
 
 } // namespace gpusnoop

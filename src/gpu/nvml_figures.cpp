@@ -14,8 +14,8 @@
 namespace gpusnoop {
 namespace {
 
-// Returns the figures of the processes of `images`, on one device or on all. A process that has called exec has several
-// images.
+// Returns the entries of `figures` for the processes of these images, on one device or on all. A process that has
+// called exec has several images.
 template<class Figure>
 std::vector<Figure> of_processes(const std::multimap<uint32_t, Figure>& figures, const std::set<ImageId>& images,
                                  std::optional<unsigned> device = {})
@@ -115,7 +115,7 @@ void NvmlFigures::on_loss(const Reader::Loss& loss)
 void NvmlFigures::refresh(uint64_t now_ns)
 {
     now_ns_ = now_ns;
-    // Tolerates 5%, because the caller's timer with the same interval may fire a little early.
+    // Accepts calls that are early by up to 5% of the interval, because the caller's timer may fire a little early.
     if (!reader_ || now_ns + questions_.interval_ns / 20 < due_ns_)
         return;
     due_ns_ = std::max(due_ns_, now_ns) + questions_.interval_ns;

@@ -30,15 +30,15 @@ struct NvmlQuestions {
 class NvmlFigures {
 public:
     // library: a path or soname, "off" to disable NVML, or empty for the default. Throws Error if a named library
-    // cannot be used. Measurement of device use starts here.
+    // cannot be used. The constructor also starts to measure the use of devices.
     explicit NvmlFigures(const std::string& library, const NvmlQuestions& questions = {});
 
     bool available() const { return reader_.has_value(); }
-    const std::string& why() const { return why_; } // message that explains why NVML is not available; empty if it is
+    const std::string& why() const { return why_; } // explains why NVML is not available; empty if it is available
 
-    // Repeats all queries, at most once per interval. While NVML does not respond, the figures are unknown and a
-    // warning is shown. Warns once about each device that fails. A helper that has died is replaced after at least one
-    // second, or one minute after three deaths in a row. now_ns: CLOCK_MONOTONIC.
+    // Repeats all queries, at most once per interval. While NVML does not respond, all values are unknown, and a
+    // warning is shown. Warns once about each device that fails. Helpers are started at least one second apart, or one
+    // minute apart once three in a row have died. now_ns: CLOCK_MONOTONIC.
     void refresh(uint64_t now_ns = clock_ns(CLOCK_MONOTONIC));
 
     const std::vector<NvmlDeviceState>& states() const { return states_; } // one per device
@@ -55,10 +55,10 @@ public:
     // exceed 100. nullopt if the driver has not sampled the processes since the last query: they are idle, or the
     // driver takes no samples (MIG, some GPUs).
     std::optional<double> sm_percent_of(const std::set<ImageId>& images, std::optional<unsigned> device = {}) const;
-    // Like sm_percent_of(), but for any figure of NvmlUse.
+    // Like sm_percent_of(), but for any field of NvmlUse.
     std::optional<double> use_of(const std::set<ImageId>& images, std::optional<double> NvmlUse::*figure,
                                  std::optional<unsigned> device = {}) const;
-    // Returns the source of the process figures for a device: "nvml", or "kfd" for AMD.
+    // Returns the source of the per-process values for a device: "nvml", or "kfd" for AMD.
     std::string_view source_of(unsigned device) const;
     // Returns the MIG instance that all of the processes use, such as "gi 7 ci 0"; nullopt if they use none or several,
     // or if it is unknown.

@@ -19,8 +19,8 @@ struct NvmlSample {
 };
 static_assert(sizeof(NvmlSample) == 32);
 
-// If `samples` is nullptr, returns the maximum count. Otherwise, returns the samples after the time after_us, or, if it
-// is 0, all samples that the driver has kept.
+// If `samples` is nullptr, sets `count` to the maximum number of samples. Otherwise, stores the samples that are newer
+// than after_us. 0 means all samples that the driver has kept.
 using NvmlSamplesFunction = int (*)(NvmlDevice, NvmlSample* samples, unsigned* count, unsigned long long after_us);
 
 class NvmlSamples {
@@ -37,7 +37,7 @@ private:
 };
 
 // GPU performance monitoring (GPM) of Hopper and newer GPUs. Its counters can be read at any time, even while a
-// profiler runs. A figure covers the time between two samples.
+// profiler runs. Each value covers the time between two samples.
 class NvmlGpm {
 public:
     explicit NvmlGpm(const NvmlSymbols& symbols);
@@ -46,8 +46,8 @@ public:
 
     static constexpr uint32_t whole = UINT32_MAX; // the whole device instead of a GPU instance
 
-    // Returns the figures of a device or GPU instance since the last call for it. Empty on the first call and on the
-    // call after a failure. Impossible values are left out.
+    // Returns the values for the time since the last call for this device or GPU instance. Empty on the first call and
+    // on the call after a failure. Impossible values are left out.
     NvmlEfficiency since_last(NvmlDevice device, uint32_t gpu_instance = whole);
     // Frees all samples. Must be called before the library is closed.
     void end();

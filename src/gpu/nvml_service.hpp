@@ -23,12 +23,12 @@ struct NvmlAnswers {
 };
 
 std::string to_bytes(const NvmlAnswers& answers);
-std::optional<NvmlAnswers> answers_from(std::string_view bytes); // nullopt: invalid
+std::optional<NvmlAnswers> answers_from(std::string_view bytes); // nullopt: the bytes are invalid
 
 inline constexpr size_t nvml_answer_bytes_max = 16 << 20;
 
-// The helper's main loop. Its first reply reports whether NVML is available; later replies contain figures. devices:
-// whether to include device state and per-process use, which are measured from the first reply on.
+// The helper's main loop. The first reply reports whether NVML is available; later replies contain the results of
+// queries. devices: whether to include device state and per-process use, which are measured from the first reply on.
 void serve_nvml(const NvmlPlaces& places, bool devices, Connection& owner);
 
 } // namespace gpusnoop
