@@ -42,9 +42,9 @@ private:
     std::string path_;
 };
 
-// Scans files for kernel registrations, one at a time. Runs in a sandboxed helper process with a CPU limit, because the
-// file is untrusted, and because the tracing thread cannot wait for a library of a gigabyte on a slow disk. The
-// helper's answer is validated.
+// Scans files for kernel registrations, one at a time. Scans run in a sandboxed helper process with a CPU limit,
+// because the file is untrusted. Also, the tracing thread must not wait while a library of a gigabyte is read from a
+// slow disk. The helper's answer is validated.
 class Scanner {
 public:
     Scanner();

@@ -27,7 +27,7 @@ constexpr uint64_t trace_base_ns(uint64_t wall_ns)
 // Converts event lines (-e) to the Trace Event Format of chrome://tracing, Perfetto and PyTorch's profiler.
 class TraceEvents {
 public:
-    // wall_ns, clock_ns: the same moment by the time of day and by CLOCK_MONOTONIC.
+    // wall_ns, clock_ns: the same moment as time of day and on CLOCK_MONOTONIC.
     TraceEvents(std::string_view tool, uint64_t wall_ns, uint64_t clock_ns);
 
     uint64_t base_ns() const { return base_ns_; }
