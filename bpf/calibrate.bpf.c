@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Measures the time that probes add to a measured duration. That is the duration of a function that does nothing,
- * measured as the tools measure it. */
+/* Measures the time that probes add to a measured duration: the duration of an empty function, measured in the same way
+ * as the tools measure calls. */
 #include "base/common.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -11,10 +11,10 @@ __u64 entered = 0;
 __u32 taken = 0;
 __u64 samples[CALIBRATION_SAMPLES] = {};
 
-/* The tracefs tier needs this map (base/probe.bpf.h), although there is only one probe. */
+/* The front end expects this map (base/probe.bpf.h) when it attaches probes through tracefs. */
 PREALLOCATED_HASH_MAP(rows_by_place, 4, u64, u32);
 
-/* There is one attachment, so the probe always counts. */
+/* There is only one attachment (base/probe.bpf.h), so the probe always counts. */
 INLINE bool is_idle(struct pt_regs* ctx)
 {
     return false;

@@ -9,9 +9,10 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile __u32 often_launched = 0;    /* number of the row whose launches the program `often` handles */
 const volatile bool count_launches = false; /* count kernel launches outside graphs too */
-const volatile bool measure_nodes = false;  /* histogram of the nodes of launched graphs, instead of durations */
+const volatile bool measure_nodes = false;  /* histogram of the numbers of nodes of launched graphs, not of durations */
 
-/* The current task is not an argument, because callers would then exceed 512 bytes of stack, the limit before 6.13. */
+/* The current task is not passed as an argument, because callers would then exceed the 512 bytes of stack that kernels
+ * before 6.13 allow. */
 OWN_FRAME int count_graph(struct call* call, u64 entry_ns, u64 duration_ns, u64 setup_ns)
 {
     if (!call)
@@ -64,7 +65,7 @@ INLINE int launch_begins(struct pt_regs* ctx, bool often)
             key->flags |= CALL_RECORDED;
             kept.capture = number;
             if (!need_return)
-                add_child(&kept); /* added even if the launch then fails */
+                add_child(&kept); /* without a return probe, added even if the launch then fails */
         }
     }
     u64 now = measure_latency || emit_events ? bpf_ktime_get_ns() : 0;
@@ -90,7 +91,7 @@ INLINE int launch_returns(struct pt_regs* ctx, bool often)
 CALL_PROGRAMS(launch, launch_begins, launch_returns, false)
 CALL_PROGRAMS(often, launch_begins, launch_returns, true)
 
-/* All other graph calls. */
+/* All graph calls except launches. */
 INLINE void keep_words(struct kept_call* kept, const struct graph_words* words)
 {
     u64* word = kept->call.word;
@@ -134,7 +135,7 @@ OWN_FRAME int graph_entry_body(struct pt_regs* ctx)
     struct graph_exec* exec = words.exec ? exec_of(&key->image, words.exec) : 0;
     if (exec)
         key->subject = exec->number;
-    if (!only_failed) /* with only_failed, nothing is done when a successful call returns */
+    if (!only_failed) /* with only_failed, end_call() skips successful calls, so graph_destroy_ends() would not run */
         graph_destroy_begins(&key->image, key->kind, &words);
     keep_words(&kept, &words);
     if (keep_call(ctx, task, &kept, bpf_ktime_get_ns()))
@@ -179,7 +180,7 @@ INLINE struct graph_exec* describe(struct call* call, const struct graph_words* 
     return exec;
 }
 
-/* Handles the end of a capture, and returns the duration of the capture. */
+/* Handles the end of a capture. Returns the duration of the capture, in ns. */
 OWN_FRAME u64 capture_ended(const struct call_key* key, struct graph_words* words, u64 now)
 {
     return key && words ? follow_capture_end(&key->image, words, key->result, now) : 0;

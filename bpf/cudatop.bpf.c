@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* All calls that the other tools count. */
 
-/* Twice the default: a synchronous copy is both a copy and a wait, and a free may also be a wait. */
+/* Twice the default, because a synchronous copy is tracked both as a copy and as a wait, and a free may be a wait,
+ * too. */
 #define OPEN_CALLS 8
 #define SHOWS_WAITING
 #define WINDOW_DEPTH 6

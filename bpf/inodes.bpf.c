@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* Kernel inodes of the files that a process has mapped. A uprobe is attached to the real inode, but on overlayfs,
- * stat() reports another inode. With those inodes, a file with two paths would be probed twice, and its calls counted
- * twice. */
+ * stat() reports another inode. With the inodes from stat(), a file with two paths would be probed twice, and its calls
+ * would be counted twice. */
 #include "shared/kernel.h"
 
 #include <bpf/bpf_helpers.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* User registers of all threads of selected processes, as saved by the kernel. No thread is stopped or changed. */
+/* User registers of all threads of selected processes, as saved by the kernel. Reading them neither stops nor changes
+ * the threads. */
 #include "shared/kernel.h"
 
 #include "base/machine.bpf.h"

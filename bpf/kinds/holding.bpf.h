@@ -8,16 +8,16 @@
 #include "kinds/context.bpf.h"
 #include "shared/holding.h"
 
-/* Live allocations are stored in a hash, which takes 16 bytes per possible entry. If the hash is full, they are stored
- * in a trie, which takes memory only for existing entries, but needs more memory per entry and is slower. The front end
- * sets both capacities. */
+/* Live allocations are stored in a hash, which takes 16 bytes per possible entry. If the hash is full, further
+ * allocations are stored in a trie. The trie takes memory only for existing entries, but more per entry, and is slower.
+ * The front end sets both capacities. */
 
 HASH_MAP(held, HELD_IN_HASH, struct held_key, struct held);
 
 LPM_TRIE_MAP(held_beyond, 1, struct place_key, struct held);
 
 const volatile bool holds_beyond = false; /* true if the trie may be used */
-__u64 held_since_full = 0;                /* nonzero if the trie has been used; otherwise it is not searched */
+__u64 held_since_full = 0;                /* nonzero if the trie has been used; if 0, it is not searched */
 
 INLINE struct held_key held_key(const struct image* image, u64 number, u32 space)
 {
@@ -69,7 +69,7 @@ VERIFIED_ONCE int put_held(struct held_key* place, struct held* entry, u64 flags
     return bpf_map_update_elem(&held_beyond, &beyond, &new, BPF_ANY);
 }
 
-/* Totals of live allocations. They are updated at every call, because a peak cannot be reconstructed later. */
+/* Totals of live allocations. The totals are updated at every call, because a peak cannot be reconstructed later. */
 
 const volatile bool follow = true; /* if false, calls are counted, but allocations are not tracked */
 
@@ -80,7 +80,7 @@ struct context_number {
     u32 number;
 };
 
-/* Totals of the memory that is freed with its context. */
+/* Totals of a context's memory, which is freed when the context ends. */
 struct context_held {
     u64 bytes; /* device memory */
     u64 entries;
@@ -99,7 +99,7 @@ INLINE struct held_bytes* bytes_of(const struct image* image)
     return bpf_map_lookup_elem(&held_bytes, image);
 }
 
-#define PEAK_TRIES 8 /* attempts to raise the peak, because other threads may raise it at the same time */
+#define PEAK_TRIES 8 /* maximum attempts to raise the peak, because other threads may raise it at the same time */
 
 INLINE void add_bytes(struct held_bytes* bytes, u64 more)
 {
@@ -113,7 +113,8 @@ INLINE void add_bytes(struct held_bytes* bytes, u64 more)
     }
 }
 
-/* Subtracts all memory of a context that has ended. The front end deletes the context's entries later. */
+/* Subtracts all memory of a context that has ended from the totals. The front end deletes the entries of the context's
+ * allocations later. */
 INLINE void subtract_context(const struct image* image, const struct context_held* less)
 {
     struct held_bytes* bytes = bpf_map_lookup_elem(&held_bytes, image);
@@ -199,8 +200,8 @@ INLINE void send_holding(u32 type, u32 context, const struct held_key* key, cons
     bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
 }
 
-/* If an address is allocated again although it has a live allocation, the free was missed. Reports the old allocation,
- * and subtracts it from the totals. */
+/* Called if an address is allocated again although it has a live allocation, which means that a free was missed.
+ * Reports the old allocation, and subtracts it from the totals. */
 INLINE void forget_missed_free(struct held_key* key)
 {
     struct held old = {};
@@ -248,8 +249,8 @@ OWN_FRAME int track_held(struct task_struct* task, struct call* call, u64 place,
     return 0;
 }
 
-/* Copies fields of an allocation to its free, so that both count in the same row. In lines, a free keeps its own
- * caller, cgroups, thread, stack and function. */
+/* Copies fields of an allocation to its free, so that both count in the same row. In the lines of -e, a free keeps its
+ * own caller, cgroups, thread, stack and function. */
 INLINE void fill_from_held(struct call* call, const struct held* entry)
 {
     struct call_key* key = &call->key;
@@ -290,7 +291,8 @@ INLINE struct held held_from_call(const struct call* call)
 /* Physical memory exists as long as it has a handle or a mapping. Some allocators release the handle as soon as they
  * have mapped the memory; others keep the handle longer. */
 
-/* The driver's handle -> our id for the memory. The driver may reuse a handle while the memory is still mapped. */
+/* The driver's handle -> our id for the memory. Our ids are needed because the driver may reuse a handle while the
+ * memory is still mapped. */
 LPM_TRIE_MAP(physical_handles, 1 << 18, struct place_key, u64);
 
 struct physical {
@@ -303,7 +305,7 @@ LPM_TRIE_MAP(physicals, 1 << 18, struct place_key, struct physical);
 /* Address of a mapping -> our id for the mapped memory. */
 LPM_TRIE_MAP(mappings, 1 << 18, struct place_key, u64);
 
-__u64 physicals_made = 0; /* also the last id assigned */
+__u64 physicals_made = 0; /* number of physical allocations so far, and the last id assigned */
 
 /* Assigns an id to new physical memory. Returns the id, or 0 if there is no room. */
 INLINE u64 new_physical(const struct image* image, u64 handle)
@@ -342,7 +344,7 @@ OWN_FRAME int forget_handle(const struct image* image, u64 handle)
     return bpf_map_delete_elem(&physical_handles, &key);
 }
 
-/* Undoes a release that has failed: restores the reference and, if necessary, the handle. */
+/* Undoes the effects of a failed release: restores the reference and, if it was the last one, the handle. */
 INLINE void restore_handle(const struct image* image, u64 handle, u64 number)
 {
     struct place_key key = place_key(*image, 0, handle);
@@ -360,7 +362,7 @@ INLINE void add_mapping(const struct image* image, u64 address, u64 handle)
     struct physical* physical = physical_of(image, number);
     struct place_key key = place_key(*image, 0, WITHOUT_TAG(address));
     if (!physical)
-        return; /* the memory is older than tracing */
+        return; /* the memory was allocated before tracing began */
     __sync_fetch_and_add(&physical->mappings, 1);
     if (PUT_SHARED(&mappings, SHARED_MAPPINGS, &key, &number))
         lose(LOSS_STATE, 1);
@@ -387,7 +389,7 @@ OWN_FRAME int forget_physical(const struct image* image, u64 number)
     return DELETE_SHARED(&physicals, SHARED_PHYSICALS, &key);
 }
 
-/* Handles the end of contexts, which frees the memory that they own. */
+/* Handles the end of a context, which frees all memory that the context owns. */
 
 INLINE int context_end_return_body(struct pt_regs* ctx)
 {

@@ -9,12 +9,12 @@
 
 const volatile bool per_kernel = true;
 const volatile bool per_shape = true;
-/* Count grids of fewer than FEW_BLOCKS blocks in separate rows. Used if per_shape is false. */
+/* If true, grids of fewer than FEW_BLOCKS blocks are counted in separate rows. Used only if per_shape is false. */
 const volatile bool distinguish_few_blocks = false;
 const volatile bool measure_gap = false;
 const volatile bool follow_graphs = false; /* count the kernels that a graph launch starts */
 
-bool naming = false; /* set by the front end while runtime launches are tracked to find the names of handles */
+bool naming = false; /* set by the front end while it tracks runtime launches to find the names of driver handles */
 
 const volatile __u32 often_launched = 0; /* number of the row whose launches the program `often` handles */
 
@@ -73,7 +73,7 @@ INLINE u16 product_bucket(u64 x, u64 y, u64 z)
     return histogram_bucket(x * y * z);
 }
 
-/* Rounds up, because the last block may be partly filled. */
+/* Returns the number of blocks, rounded up, because the last block may be partly filled. */
 INLINE u32 blocks_of(u32 items, u32 block)
 {
     block = block ?: 1;
@@ -91,7 +91,7 @@ INLINE void read_shape(const volatile struct probe_row* row, const struct call_w
     if (row->kind == KIND_LAUNCH_LEGACY) {
         struct handle_number key = {.image = launch->key.image, .number = argument(row, words, ARG_FUNC)};
         struct legacy_shape* legacy = bpf_map_lookup_elem(&legacy_shapes, &key);
-        /* cuLaunch() has no grid arguments, and launches a grid of 1 x 1. */
+        /* cuLaunch() has no grid arguments. It launches a grid of one block. */
         for (int i = 0; i < 3; i++)
             shape->grid[i] = shape->grid[i] ?: 1;
         if (legacy) {
@@ -106,7 +106,7 @@ INLINE void read_shape(const volatile struct probe_row* row, const struct call_w
     if (!per_shape)
         return;
     launch->key.launch.blocks = product_bucket(shape->grid[0], shape->grid[1], shape->grid[2]);
-    /* If a legacy function's block size was set before attach, it is 0 here, which means unknown. */
+    /* The block size is 0, which means unknown, if it was set before attach by a separate legacy call. */
     if (shape->block[0])
         launch->key.launch.threads = product_bucket(shape->block[0], shape->block[1], shape->block[2]);
 }
@@ -118,8 +118,8 @@ INLINE u64 few_or_many(u64 blocks)
     return blocks < FEW_BLOCKS ? histogram_bucket(1) : histogram_bucket(FEW_BLOCKS);
 }
 
-/* Uses only words that were read for other reasons. So if the grid, or one of its dimensions, is in memory that was not
- * read, the product is 0, which means unknown, because a real grid has at least one block. */
+/* Uses only words that were read for other reasons. If a dimension of the grid is in memory that was not read, the
+ * product is 0, which means unknown. A real grid has at least one block, so its product is never 0. */
 VERIFIED_ONCE u64 few_or_many_blocks(u32 number, struct call_words* words)
 {
     if (!words)
@@ -129,8 +129,8 @@ VERIFIED_ONCE u64 few_or_many_blocks(u32 number, struct call_words* words)
                        argument(row, words, ARG_GRID_Z));
 }
 
-/* Flags launches under capture. With follow_graphs, also adds kernels under capture to the graph that is being
- * captured, and copies the number of kernels of a graph launch from the graph's nodes. */
+/* Flags launches under capture. With follow_graphs, also adds launches under capture to the nodes of the graph that is
+ * being captured. For a graph launch, follow_graphs also fills in the number of kernels from the graph's nodes. */
 VERIFIED_ONCE int follow_launch(u64 func, u64 stream, struct call* launch)
 {
     if (!launch)
@@ -160,8 +160,8 @@ INLINE void read_launch(struct pt_regs* ctx, u32 number, u64 block, struct call*
 {
     const volatile struct probe_row* row = probe_row(number);
     struct call_words words;
-    /* If shapes and streams are not needed, all needed arguments are in registers, except for launch lists, whose
-     * functions are in memory. */
+    /* If shapes and streams are not needed, all needed arguments are in registers. Launch lists are an
+     * exception, because they hold their functions in memory. */
     bool need_block = per_shape || per_stream || emit_events || captures_open || row->kind > KIND_LAUNCH_LEGACY;
     u64 unreadable = 0;
     if (need_block)
@@ -228,9 +228,9 @@ OWN_FRAME int read_launch_own_frame(struct pt_regs* ctx, u32 number, u64 block, 
     return 0;
 }
 
-#define LIST_MAX 32 /* maximum number of kernels in one multi-device launch, which has one per device */
+#define LIST_MAX 32 /* maximum number of kernels in a multi-device launch, which launches one kernel per device */
 
-/* `call` points to the thread's state, not to the stack, for the reason given at HAS_LOOPS. */
+/* `call` points into thread_state, not to the stack, for the reason given at HAS_LOOPS. */
 struct list_walk {
     struct pt_regs* ctx;
     const struct ended_call* call;
@@ -245,7 +245,7 @@ static long record_listed(u32 index, struct list_walk* walk)
     return 0;
 }
 
-/* Counts each kernel of a list, with the result and duration of the call. */
+/* Counts each kernel of a launch list, with the result and duration of the whole call. */
 INLINE void record_list(struct pt_regs* ctx, const struct ended_call* call)
 {
     struct list_walk walk = {.ctx = ctx, .call = call};
@@ -259,7 +259,7 @@ INLINE void record_list(struct pt_regs* ctx, const struct ended_call* call)
         lose(LOSS_ROW, listed - count);
 }
 
-/* Like record_list(), but called at entry, for tools that do not need the return. */
+/* Like record_list(), but called at the call's entry, for tools that do not probe the return. */
 INLINE void record_list_now(struct pt_regs* ctx, struct task_struct* task, const struct kept_call* kept, u64 now)
 {
     struct open_call* open = keep_call_in(ctx, thread_state_create(task), PART_COUNT, kept, now);

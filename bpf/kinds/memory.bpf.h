@@ -9,7 +9,7 @@
 
 /* Reads the size of an allocation, which is given in bytes, as rows with a pitch, or as elements of an array. */
 
-/* Bytes per channel for each enum CUarray_format; 0: the format has blocks or planes, and its size is not computed. */
+/* Bytes per channel for each enum CUarray_format; 0: the format has blocks or planes, so the size is not computed. */
 static const volatile u8 bytes_of_format[64] = {
     [0x01] = 1, [0x02] = 2, [0x03] = 4, [0x08] = 1, [0x09] = 2, [0x0a] = 4, [0x10] = 2, [0x20] = 4,
 };
@@ -51,8 +51,8 @@ INLINE bool array_bytes(struct arguments* arguments, const volatile struct probe
     return true;
 }
 
-/* Reads the size of an allocation. Returns the number of rows if the allocation has a pitch, which the driver will
- * choose, else 0. */
+/* Reads the size of an allocation. If the allocation has a pitch, which the driver will choose, returns the number of
+ * rows, else 0. */
 INLINE u32 read_bytes(struct arguments* arguments, const volatile struct probe_row* row, struct memory_call* memory)
 {
     u64 bytes = 0, rows = 0;
@@ -74,7 +74,7 @@ INLINE u32 read_bytes(struct arguments* arguments, const volatile struct probe_r
 }
 
 /* Counts allocations and frees. A free looks up its allocation in the table of live allocations, and is counted in the
- * allocation's row. So the live memory of a row is the difference between its allocations and its frees. */
+ * allocation's row. So the live memory of a row is the difference between its allocated bytes and its freed bytes. */
 
 const volatile bool stacks_of_allocations = false; /* read stacks even if per_stack is not set */
 const volatile bool measure_lifetime = false;      /* histogram of lifetimes instead of durations */
@@ -110,8 +110,8 @@ OWN_FRAME int count_memory(struct task_struct* task, struct call* call, u64 entr
     return 0;
 }
 
-/* Returns the kind of physical memory at a location. By enum CUmemLocationType, 1 is a device, and 2 to 4 are the host.
- * Returns other kinds of allocations unchanged. */
+/* Returns the kind of physical memory at a location. In enum CUmemLocationType, 1 is a device, and 2 to 4 are the host.
+ * Other values of `holding` are returned unchanged. */
 INLINE u32 physical_holding(u32 location, u32 holding)
 {
     return holding == HOLDING_VMM && location >= 2 && location <= 4 ? HOLDING_PINNED : holding;
@@ -130,7 +130,7 @@ INLINE u8 device_of_thread(const struct image* image, struct task_struct* task, 
     return (u8)((context ? context->device : *device_by(thread, layer)) - 1);
 }
 
-/* True if the call is recorded into a graph, not executed. Also reads the stream if rows are per stream. */
+/* True if the call is recorded into a graph, not executed. Also sets key->stream if rows are per stream. */
 INLINE bool is_captured(struct arguments* arguments, const volatile struct probe_row* row, struct call_key* key)
 {
     if (!row->asynchronous || !(captures_open || per_stream))
@@ -234,7 +234,7 @@ OWN_FRAME int alloc_return_body(struct pt_regs* ctx)
     if (!key->result && key->kind == KIND_ALLOC) {
         bool readable = read_results(row, kept);
         if (readable && !memory->address)
-            return 0; /* the runtime has allocated 0 bytes, so there is nothing to track */
+            return 0; /* an allocation of 0 bytes by the runtime: there is nothing to track */
         u64 place = readable ? place_made(row, kept) : 0;
         if (place)
             track_held(task, &kept->call, place, bpf_ktime_get_ns());
@@ -250,7 +250,8 @@ OWN_FRAME int alloc_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(alloc, alloc_entry_body, alloc_return_body)
 
-/* Removes an allocation before the call, because another thread may be given the address as soon as it is free. */
+/* Removes an allocation at the entry of its free, because another thread may be given the address before the call
+ * returns. */
 INLINE int free_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -272,8 +273,8 @@ INLINE int free_entry_body(struct pt_regs* ctx)
     struct held entry = {};
     if (follow && find_held(&place, &entry)) {
         fill_from_held(&kept.call, &entry);
-        /* Each launch of a graph allocates the graph's memory again, so only the graph's own free node frees it for
-         * good. */
+        /* Each launch of a graph allocates the graph's memory again. So a free outside of graphs does not remove the
+         * allocation. Only a free node of a graph does. */
         if (entry.holding == HOLDING_GRAPH && !in_graph)
             key->flags |= CALL_UNTRACKED;
         else
@@ -346,8 +347,8 @@ OWN_FRAME int remove_allocation_held(struct held_key* place, struct call* call)
     return 1;
 }
 
-/* Removes an allocation and counts it as freed. `ended` has the fields that all allocations freed by the call share.
- * Returns false if there was no allocation. */
+/* Removes an allocation and counts it as freed. `ended` has the fields that are the same for all allocations that the
+ * call frees. Returns false if there was no allocation. */
 OWN_FRAME int count_freed(struct task_struct* task, const struct ended_call* ended, struct held_key* place)
 {
     if (!task || !ended || !place)
@@ -379,8 +380,7 @@ OWN_FRAME int handle_entry_body(struct pt_regs* ctx)
     else
         kept.call.memory.address = read_argument(&arguments, row, ARG_OUT);
     if (row->kind == KIND_PHYSICAL_FREE && follow) {
-        /* Done before the call, because another thread may be given the handle as soon as the last reference is
-         * released. */
+        /* Done at the entry of the call, because another thread may be given the handle before the call returns. */
         u64 number = number_of_handle(&key->image, kept.call.memory.address);
         struct physical* physical = physical_of(&key->image, number);
         if (physical && __sync_fetch_and_add(&physical->references, -1) == 1)
@@ -393,7 +393,7 @@ OWN_FRAME int handle_entry_body(struct pt_regs* ctx)
     return 1;
 }
 
-/* Counts physical memory as freed, because it has no handle and no mapping any more. */
+/* Counts physical memory as freed. It no longer has a handle or a mapping. */
 INLINE void count_physical_freed(struct task_struct* task, const struct ended_call* ended, u64 number)
 {
     const struct image* image = &ended->kept->call.key.image;
@@ -414,7 +414,7 @@ INLINE void finish_release(struct task_struct* task, struct ended_call* ended)
         return;
     }
     if (physical && !key->result)
-        return; /* not a free: the memory has other references or is still mapped */
+        return; /* not a free, because the memory has other references or is still mapped */
     struct held_key place = held_key(&key->image, number, SPACE_PHYSICAL);
     bool known = number && describe_held(&place, &ended->kept->call);
     if (!known && !ended->kept->is_wanted)
@@ -429,8 +429,8 @@ struct unmap_walk {
     u64 end;
 };
 
-/* Removes one mapping. Skips mappings that are younger than the call, because another thread has made them at the same
- * addresses. */
+/* Removes one mapping. Skips a mapping that is younger than the call: another thread has made it at the same address
+ * after the call freed the address. */
 static long unmap_next(u32 index, struct unmap_walk* walk)
 {
     struct ended_call* ended = walk->ended;
@@ -451,7 +451,7 @@ static long unmap_next(u32 index, struct unmap_walk* walk)
     return 0;
 }
 
-#define MAPPINGS_MAX (1 << 16) /* maximum number of mappings removed per call */
+#define MAPPINGS_MAX (1 << 16) /* maximum number of mappings that are removed per call */
 
 INLINE void finish_unmap(struct task_struct* task, struct ended_call* ended)
 {

@@ -14,27 +14,27 @@
 #include "kinds/state.bpf.h"
 #include "shared/collective.h"
 
-/* Communicators, by their address in a process. */
+/* Table of communicators, by process and address. */
 
 struct comm {
     u32 number;
     u32 known; /* nonzero if the identity has been read and sent */
-    u32 made;  /* nonzero if the creation was seen */
+    u32 made;  /* nonzero if the communicator's creation was seen */
     u32 calls; /* number of calls so far */
-    s32 error; /* last error that was sent */
-    u32 front; /* 1 + the number of its row in the cache, which then holds the data instead of this entry; 0: none */
+    s32 error; /* last error that was sent to the front end */
+    u32 front; /* 1 + the index of its row in front_comms, which then holds the data instead of this entry; 0: none */
 };
 
 HASH_MAP(comms, 16384, struct handle_number, struct comm);
 
-/* Cache of the table, in which a communicator's index is computed from its key (12 ns, against 62 ns for a lookup in
- * the table). The table decides which communicators exist, because two threads may add the same communicator at once,
- * and because the front end removes communicators of exited processes only from the table. */
+/* Cache of `comms`. A communicator's index in the cache is computed from its key (12 ns, against 62 ns for a lookup in
+ * `comms`). The table `comms`, not the cache, decides which communicators exist: two threads may add the same
+ * communicator at once, and the front end removes communicators of exited processes only from `comms`. */
 #define FRONT_COMMS 1024 /* a power of two */
 
 struct front_comm {
     struct comm comm;         /* first field, because the verifier allows no arithmetic on a pointer that may be NULL */
-    struct handle_number key; /* if key.number is 0, the row is free or not published yet */
+    struct handle_number key; /* key.number 0: the row is free, or not yet published */
     u64 taken;                /* nonzero if the row is claimed */
 };
 
@@ -58,7 +58,7 @@ INLINE struct comm* comm_in_front(const struct handle_number* key)
     return front && key->number && is_front_comm(front, key) ? &front->comm : 0;
 }
 
-/* Finds a communicator, whether its data is in the table or in the cache. */
+/* Finds a communicator through the table `comms`. Its data may be in the table or in the cache. */
 INLINE struct comm* comm_in_table(const struct handle_number* key)
 {
     struct comm* comm = bpf_map_lookup_elem(&comms, key);
@@ -115,25 +115,25 @@ INLINE void forget_comm(const struct handle_number* key)
         store_ordered(&front->taken, 0);
 }
 
-/* NCCL calls. Each rank is a process, which sends the function, time and communicator of its calls. The front end
- * compares the calls of all ranks to find the late ones. */
+/* NCCL calls. Each rank is a process. For each call of a rank, the programs send the function, the time and the
+ * communicator. The front end compares the calls of all ranks to find the late ones. */
 
-/* Report streams. Optional, because the stream argument may be on the stack, and reading it takes a fifth of a call's
- * cost. */
+/* If true, streams are reported. This is optional, because the stream argument may be on the stack, and reading it
+ * takes a fifth of the tracing overhead of a call. */
 const volatile bool per_stream = false;
 
 const volatile bool stacks_of_calls = false;
 
 #define CALLER_FRAMES 64
 
-/* Reduced to 1 entry if stacks are not requested. */
+/* If stacks are not requested, the front end reduces this map to 1 entry. */
 STACK_TRACE_MAP(call_stacks, 16384, CALLER_FRAMES);
 
 #define COMMS_AT_ONCE 16 /* maximum number of communicators that one call creates, one per device */
 
 __u32 comms_seen = 0; /* number of communicators so far, and the last id assigned */
 
-/* Checks an identity, because it was read from another process's memory, which may contain anything. */
+/* Checks an identity, because it was read from the traced process's memory, which may contain anything. */
 INLINE bool is_plausible(const struct comm_identity* identity)
 {
     return identity->hash && identity->rank >= 0 && identity->rank < identity->ranks && identity->device >= 0 &&
@@ -179,8 +179,8 @@ INLINE void send_identity(u64 word, const struct handle_number* key, struct comm
     bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
 }
 
-/* Returns a communicator, and adds it if it is new. A communicator is incomplete until its group ends, so its identity
- * is read at each call until it is valid. */
+/* Returns a communicator, and adds it if it is new. NCCL completes a new communicator only when its group ends, so the
+ * identity is read at each call until it is valid. */
 OWN_FRAME struct comm* find_comm(u64 word, const struct handle_number* key, u32 made)
 {
     struct comm* comm = comm_in_table(key);
@@ -222,7 +222,7 @@ INLINE int coll_entry_body(struct pt_regs* ctx)
         return 1;
     struct front_call* call = begin_front_call(ctx, task);
     if (!call)
-        return 1; /* called by NCCL itself, inside another of its functions */
+        return 1; /* NCCL itself made this call, inside another NCCL function */
     const volatile struct probe_row* row = probe_row(number);
     struct arguments arguments;
     begin_arguments(ctx, row, &arguments);
@@ -261,12 +261,12 @@ VERIFIED_ONCE int track_comm(u64 word, u64 handle)
     struct handle_number key = {.image = image_of(bpf_get_current_task_btf()), .number = handle};
     if (!handle)
         return 0;
-    forget_comm(&key); /* removes an older communicator at this address, whose end was not seen */
+    forget_comm(&key); /* an older communicator at this address, whose end was not seen */
     find_comm(word, &key, 1);
     return 0;
 }
 
-/* Tracks new communicators. Their identities are read when they are complete. */
+/* Tracks new communicators. find_comm() reads their identities when they are complete. */
 INLINE void track_comms(struct pt_regs* ctx, const struct front_call* call)
 {
     u64 count = call->word[KEPT_SEQUENCE] ?: 1;
@@ -274,7 +274,7 @@ INLINE void track_comms(struct pt_regs* ctx, const struct front_call* call)
         track_comm(word_of_file(ctx), read_word(call->word[KEPT_OUT] + i * 8));
 }
 
-/* Called at the return, because the caller's frame may not be found at entry. */
+/* Called when the call returns, because at entry the caller's frame may not be found. */
 INLINE s32 stack_of_caller(struct pt_regs* ctx)
 {
     s32 stack =
@@ -333,7 +333,7 @@ INLINE void send_error(struct pt_regs* ctx, struct task_struct* task, const stru
         send_collective(ctx, task, call, error, true);
 }
 
-/* Assigns a failed call without a communicator to the process's placeholder communicator. */
+/* Assigns a failed call that has no communicator to a placeholder communicator of the process. */
 INLINE void use_unknown_comm(struct pt_regs* ctx, struct task_struct* task, struct front_call* call)
 {
     struct handle_number key = {.image = image_of(task)};
@@ -375,8 +375,8 @@ INLINE int coll_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(coll, coll_entry_body, coll_return_body)
 
-/* Waits for the device. These programs are attached and detached while threads wait, so calls without a return are not
- * counted as losses. */
+/* Waits for the device. These programs are attached and detached while threads wait, so calls whose return is not seen
+ * are not counted as losses. */
 INLINE int waited_entry_body(struct pt_regs* ctx)
 {
     struct followed at;

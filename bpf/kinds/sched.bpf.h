@@ -10,9 +10,9 @@
 
 #define OUTERMOST_DISTANCE_MAX (64 << 10)
 
-/* True if the thread's stack pointer is above the one at the entry of its outermost call. The thread has then left the
- * call without returning (longjmp, exception). Returns false if the distance is large, because the thread may be in a
- * signal handler with its own stack. */
+/* True if the thread's stack pointer is above the stack pointer at the entry of its outermost call. The thread has then
+ * left this call without returning (longjmp, exception). Returns false if the distance is large, because the thread may
+ * be in a signal handler with its own stack. */
 INLINE bool has_left_call(struct task_struct* task, const struct thread_state* thread)
 {
     u64 sp = PT_REGS_SP(regs_of(task)), outermost = 0;
@@ -35,8 +35,8 @@ OWN_FRAME int leave_cpu(void* ctx, struct task_struct* task, bool preempted)
     time->faults = task->maj_flt - time->faults_before;
     begin_queueing(task, time);
     u32 off = TIME_OTHER;
-    /* A thread that was woken in the meantime still counts as blocked, because its state is then TASK_WAKING. The state
-     * becomes 0 only after the thread has left its CPU. */
+    /* A thread that is woken before it has left its CPU still counts as blocked, because its state is then TASK_WAKING.
+     * The state becomes 0 only after the thread has left its CPU. */
     if (preempted || !task->__state) {
         time->preempted++;
         off = is_throttled(task) ? TIME_THROTTLED : TIME_RUNQ;
@@ -82,8 +82,8 @@ int BPF_PROG(waking, struct task_struct* task)
     return 0;
 }
 
-/* Attached only if lines or files are requested and the kernel has this tracepoint, because it hooks every page fault
- * on the machine. */
+/* Attached only if lines or files are requested and the kernel has this tracepoint, because this program runs at every
+ * page fault on the machine. */
 SEC("tp_btf/page_fault_user")
 int BPF_PROG(faulted, unsigned long address)
 {
@@ -106,7 +106,7 @@ int BPF_PROG(exited, struct task_struct* task)
     return 0;
 }
 
-/* `tid` is the thread's id before the exec. If another thread than the main thread calls exec, it takes over the main
+/* `tid` is the thread's id before the exec. If a thread other than the main thread calls exec, it takes over the main
  * thread's id. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(executed, struct task_struct* task, int tid)
@@ -117,8 +117,8 @@ int BPF_PROG(executed, struct task_struct* task, int tid)
     return 0;
 }
 
-/* Measures hardware interrupts and softirqs while a thread has a CPU. Attached only on request, because this hooks
- * every interrupt on the machine. */
+/* Measures how long hardware interrupts and softirqs interrupt a thread on its CPU. Attached only on request, because
+ * these programs run at every interrupt on the machine. */
 
 OWN_FRAME int begin_interrupt(u32 part)
 {

@@ -12,7 +12,8 @@
 #include "shared/histogram.h"
 #include "shared/names.h"
 
-/* Kernel names. A name is seen when the program looks up or registers the kernel, not at each launch. */
+/* Kernel names. A name is read when the traced program looks up or registers the kernel, because launches pass only a
+ * handle. */
 
 INLINE void fill_name(struct name_record* record, const struct name_record* from, s32 length, u32 capacity)
 {
@@ -22,9 +23,9 @@ INLINE void fill_name(struct name_record* record, const struct name_record* from
     record->capacity = capacity;
 }
 
-/* Records that are not in the ring buffer, because they did not fit, or because they are registrations and the ring
- * buffer was half full. The front end drains this map when it needs a name. If it shows names, it sets a higher
- * capacity. */
+/* Records that were not sent through the ring buffer, because they did not fit, or because they are registrations and
+ * the ring buffer was half full. The front end drains this map when it needs a name. It sets a higher capacity if it
+ * shows names. */
 HASH_MAP(unsent_names, 1, struct handle_number, struct name_record);
 
 INLINE void keep_unsent(const struct name_record* from)
@@ -32,7 +33,8 @@ INLINE void keep_unsent(const struct name_record* from)
     struct handle_number key = {.image = from->image, .number = from->handle};
     struct name_record record;
     fill_name(&record, from, 0, 0);
-    /* The string passed to a lookup belongs to the caller, and may be invalid when the front end reads it. */
+    /* The string that was passed to a lookup belongs to the caller, and may no longer be valid when the front end reads
+     * it. */
     if (record.source == NAME_LOOKUP)
         record.name_address = 0;
     if (bpf_map_update_elem(&unsent_names, &key, &record, BPF_ANY))
@@ -42,7 +44,7 @@ INLINE void keep_unsent(const struct name_record* from)
 enum sending { NAME_SENT, NAME_TOO_LONG, RING_FULL };
 
 /* Sends one record with a name of at most `bytes` bytes. If the name's page is not in memory, the front end must read
- * the name, so it is woken at once, because the process may exit. */
+ * the name. It is then woken at once, because the process may exit. */
 #define SEND_NAME(from, bytes)                                                                                         \
     ({                                                                                                                 \
         struct {                                                                                                       \
@@ -75,8 +77,9 @@ INLINE void send_name(const struct name_record* from)
         keep_unsent(from);
 }
 
-/* PyTorch 2.6 registers 19,425 kernels in 0.4 s and launches a few hundred of them. The name stays in memory while its
- * kernel is registered. So the names of such a burst are read later, and only if needed. */
+/* PyTorch 2.6 registers 19,425 kernels in 0.4 s and launches a few hundred of them. The names remain in memory as long
+ * as the kernels are registered. So if the ring buffer is half full, the front end reads names later, and only if it
+ * needs them. */
 INLINE void send_registration(const struct name_record* from)
 {
     if (ring_is_half_full())
@@ -97,11 +100,12 @@ INLINE void send_alias(const struct name_record* from)
     bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
 }
 
-/* Driver handle -> the runtime handle that was sent for it. If an entry is evicted, the record is merely sent again. */
+/* Driver handle -> the runtime handle that was sent for it. If an entry is evicted, the record is sent again, which
+ * does no harm. */
 LRU_HASH_MAP(correlated, 16384, struct handle_number, u64);
 
-/* Records that a driver handle and `runtime_func` are the same kernel. Called when a driver launch is made inside a
- * runtime launch. */
+/* Records that a driver handle and `runtime_func` refer to the same kernel. Called when a driver launch is made inside
+ * a runtime launch. */
 INLINE void correlate(const struct image* image, u64 handle, u64 runtime_func)
 {
     struct handle_number key = {.image = *image, .number = handle};
@@ -136,7 +140,8 @@ INLINE void name_launch(struct pt_regs* ctx, const volatile struct probe_row* ro
         correlate(image, register_argument(ctx, row, ARG_FUNC), call->func);
 }
 
-/* Tracks runtime launches while only driver launches are counted. Attached only until the names are known. */
+/* Tracks runtime launches while only driver launches are counted. Attached only until the front end knows the names of
+ * the driver handles. */
 INLINE int mark_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -153,13 +158,13 @@ INLINE int mark_body(struct pt_regs* ctx)
 struct stream_key {
     struct image image;
     u64 stream;
-    u64 thread; /* for a thread's own stream, the thread's id and start time (because ids are reused); else 0 */
+    u64 thread; /* for a thread's own stream: the thread's id and start time, because ids are reused; else 0 */
 };
 
 /* A capture, which may spread to several streams. */
 struct capture {
     u64 begun_ns;
-    u64 graph;  /* handle of the graph that the capture extends; 0: it makes a new graph */
+    u64 graph;  /* handle of the graph that the capture extends; 0: the capture makes a new graph */
     u64 stream; /* stream on which the capture began and on which it must end */
     struct graph_nodes nodes;
 };
@@ -167,7 +172,8 @@ struct capture {
 HASH_MAP(captures, 16384, struct handle_number, struct capture);
 
 /* Stream -> id of its capture. If that capture has ended, the stream is not under capture. This is not an LRU map,
- * because one process could evict the streams of others, and their recorded calls would then count as executed. */
+ * because in such a map one process could evict the streams of others. Calls recorded on evicted streams would count as
+ * executed. */
 HASH_MAP(capturing_streams, 16384, struct stream_key, u64);
 
 /* Event -> id of the capture in which it was recorded. A stream that waits for the event joins the capture. */
@@ -254,8 +260,8 @@ static long sweep_number(void* map, const struct image* key, const u64* number, 
             lose(LOSS_STATE, 1);                                                                                       \
     })
 
-/* Callers must first send the process to the front end (introduce()), so that the front end cleans up when the process
- * exits, even if none of its calls is counted. */
+/* Begins a capture. Callers must first send the process to the front end (introduce()), so that the front end cleans up
+ * when the process exits, even if none of the process's calls is counted. */
 INLINE void capture_begin(const struct image* image, u64 stream, u64 graph)
 {
     struct stream_key key = stream_key(image, stream);
@@ -282,8 +288,8 @@ INLINE bool is_still_capturing(s32 result)
     return result == 903 || result == 908;
 }
 
-/* Ends the capture that a stream is in, for all of the capture's streams, and copies it to *ended. Returns false if the
- * stream is not under capture. */
+/* Ends the capture that a stream is in, for all streams of the capture. Copies the capture to *ended. Returns false if
+ * the stream is not under capture. */
 INLINE bool capture_end(const struct image* image, u64 stream, struct capture* ended)
 {
     u64 number = capture_number(image, stream);
@@ -298,7 +304,7 @@ INLINE bool capture_end(const struct image* image, u64 stream, struct capture* e
 }
 
 /* Called before a stream is destroyed, because its handle may be reused before the call returns. Returns the id of the
- * capture that the stream was part of, or 0 if none. */
+ * stream's capture, or 0 if the stream is not under capture. */
 INLINE u64 stream_destroy_begins(const struct image* image, u64 stream)
 {
     struct stream_key key = stream_key(image, stream);
@@ -308,8 +314,8 @@ INLINE u64 stream_destroy_begins(const struct image* image, u64 stream)
     return number;
 }
 
-/* Called after the call that destroys a stream. A capture cannot end if the stream on which it began was destroyed, so
- * it is forgotten. */
+/* Called after the call that destroys a stream. A capture whose first stream was destroyed cannot be ended by a call,
+ * so such a capture is deleted here. */
 INLINE void stream_destroy_ends(const struct image* image, u64 stream, u64 number, bool destroyed)
 {
     struct stream_key key = stream_key(image, stream);
@@ -320,8 +326,8 @@ INLINE void stream_destroy_ends(const struct image* image, u64 stream, u64 numbe
         forget_capture(image, number);
 }
 
-/* Called after a stream was created. If an older stream with the same handle was destroyed together with its context,
- * we did not see that, so its entry is removed here. */
+/* Called after a stream was created. An older stream with the same handle may have been destroyed together with its
+ * context. That destruction was not seen, so the older stream's entry is removed here. */
 INLINE void stream_created(const struct image* image, u64 stream)
 {
     u64 number = captures_open ? stream_destroy_begins(image, stream) : 0;
@@ -357,7 +363,7 @@ INLINE void event_destroyed(const struct image* image, u64 event)
         DELETE_SHARED(&captured_events, SHARED_CAPTURED_EVENTS, &key);
 }
 
-/* FORGET() is needed because clang 22 and later compare only the lower half of the word, but use the whole word. */
+/* Without FORGET(), clang 22 and later compare only the lower half of `node`, but use the whole word as an index. */
 INLINE void add_node(struct capture* capture, u64 node, u32 n)
 {
     FORGET(node);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Time of the threads that make calls, divided into parts, including waits for a CPU. */
+/* Time of the threads that make calls, divided into parts (enum time_part), including waits for a CPU. */
 #ifndef GPUSNOOP_THREAD_TIME_BPF_H
 #define GPUSNOOP_THREAD_TIME_BPF_H
 
@@ -9,8 +9,8 @@
 #include "base/process.bpf.h"
 #include "shared/thread_time.h"
 
-/* The time that a thread was runnable but had no CPU, and the share of that time in which its cgroup was throttled. The
- * scheduler measures both, so wake-ups need not be traced. */
+/* The time that a thread was runnable but had no CPU, and how much of that time its cgroup was throttled. The scheduler
+ * measures both times, so wake-ups need not be traced. */
 
 #define HAS_QUOTAS bpf_core_field_exists(struct cfs_rq, throttle_count)
 #define HAS_THROTTLED_TIME bpf_core_field_exists(struct cfs_rq, throttled_clock_self_time) /* 6.6 */
@@ -42,21 +42,21 @@ INLINE void begin_queueing(struct task_struct* task, struct thread_time* time)
     time->throttled_before = throttled_so_far(queue);
 }
 
-/* Returns the time that the thread has waited for a CPU since begin_queueing(). While the thread is being switched to a
- * CPU, sched_info does not include this wait yet, because the kernel calls sched_info_arrive() after the tracepoint. */
+/* Returns the time that the thread has waited for a CPU since begin_queueing(). At the tracepoint of the switch to a
+ * CPU, sched_info.run_delay does not include this wait yet, because the kernel calls sched_info_arrive() later. */
 INLINE u64 end_queueing(struct task_struct* task, const struct thread_time* time)
 {
     u64 since = task->sched_info.last_queued, now = untrusted(task)->se.cfs_rq->rq->clock;
     return task->sched_info.run_delay - time->queued_before + (since && since < now ? now - since : 0);
 }
 
-/* Returns the time that a thread was off the CPU. The thread must have a CPU again. */
+/* Returns the time that a thread was off the CPU. Must be called when the thread has a CPU again. */
 INLINE u64 off_cpu_ns(struct task_struct* task, const struct thread_time* time)
 {
     return task->sched_info.last_arrival - time->clock_before;
 }
 
-/* Returns how much of `queued_ns` the thread was throttled. */
+/* Returns the part of `queued_ns` in which the thread was throttled. */
 INLINE u64 throttled_of(const struct thread_time* time, u32 part, u64 queued_ns)
 {
     if (!HAS_THROTTLED_TIME)
@@ -73,8 +73,8 @@ const volatile bool follow_switches = true; /* if false, only the scheduler's to
 
 MMAPABLE_ARRAY_MAP(thread_times, PLACES_MAX, struct thread_time);
 
-/* Number of tracked threads for each hash of a thread id. For most threads that are not tracked, our scheduler programs
- * cost only a lookup in this array. */
+/* Number of tracked threads for each hash of a thread id. For most untracked threads, our scheduler programs only look
+ * up a zero in this array. */
 #define MARKS 4096 /* a power of two */
 __u32 marks[MARKS] = {};
 
@@ -131,10 +131,10 @@ OWN_FRAME int begin_time(struct thread_state* thread)
 
 #define UP_TO_NOW (~0ULL)
 
-/* Sets `bits` of a thread's current state to `to`. The time since the last change, but at most `at_most`, is added to
- * the part that the thread leaves, except for `queued`, which is added to TIME_RUNQ and TIME_THROTTLED. If programs can
- * be preempted, the scheduler's tracepoint may interrupt another change. So only a program that succeeds in replacing
- * the word adds the time. */
+/* Sets `bits` of a thread's current state to `to`. Adds the time since the last change, but at most `at_most` ns, to
+ * the part that the thread leaves. `queued` ns of this time are added to TIME_RUNQ and TIME_THROTTLED instead. If
+ * programs can be preempted, the scheduler's tracepoint may interrupt this function. So only the program that succeeds
+ * in replacing the word adds the time. */
 OWN_FRAME int switch_part(struct thread_time* time, u64 bits, u64 to, u64 queued, u64 at_most)
 {
     for (int i = 0; i < 4; i++) {
@@ -143,7 +143,7 @@ OWN_FRAME int switch_part(struct thread_time* time, u64 bits, u64 to, u64 queued
         if (part >= TIME_PARTS)
             return 0;
         u64 since = before >> TIME_SINCE_SHIFT, until = bpf_ktime_get_ns() - time->begin_ns;
-        if (until < since) /* the clock may go back a few ns when it is adjusted (timekeeping.c) */
+        if (until < since) /* the clock may go back by a few ns when it is adjusted (timekeeping.c) */
             until = since;
         if (until - since > at_most)
             until = since + at_most;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* Host time spent in calls that wait for the device. Calls that have returned are counted in rows. Calls in progress
- * are stored in a separate table, because otherwise a thread that is stuck in a wait would never be reported. */
+ * are stored in a separate table, so that a thread that is stuck in a wait is reported, too. */
 #ifndef GPUSNOOP_WAIT_BPF_H
 #define GPUSNOOP_WAIT_BPF_H
 
@@ -14,10 +14,10 @@
 const volatile bool show_waiting = false;
 const volatile bool stacks_of_waits = false; /* sample stacks even if per_stack is not set (sample_stack()) */
 
-/* Time of the last report. If a call began before the last report, a part of its time has already been reported. So
- * when the call returns, it is stored at the thread's place, and the front end reads its time from there, not from its
- * row (CALL_IN_PARTS). The lowest bit alternates between reports, because the front end may still be reading calls that
- * were stored for the previous report. */
+/* Time of the last report, in ns. If a call began before the last report, some of its time has already been reported.
+ * When such a call returns, it is stored in waiting.spanning. The front end then reads the call's time from there, not
+ * from the call's row (CALL_IN_PARTS). The lowest bit of reported_ns alternates between reports and selects the element
+ * of waiting.spanning, because the front end may still be reading calls that were stored for the previous report. */
 __u64 reported_ns = 0;
 
 INLINE void begin_waiting(struct pt_regs* ctx, struct task_struct* task, struct thread_state* thread,
@@ -42,7 +42,8 @@ INLINE void begin_waiting(struct pt_regs* ctx, struct task_struct* task, struct 
     store_ordered(&place->now.since_ns, now);
 }
 
-/* Returns true if a report was made during the call, so that the front end accounts for its time. */
+/* Ends a thread's wait. Returns true if a report was made during the call; the front end then accounts for the call's
+ * time. */
 INLINE bool end_waiting(struct thread_state* thread, const struct ended_call* ended)
 {
     struct waiting* place = place_of(thread);
@@ -64,9 +65,9 @@ INLINE bool end_waiting(struct thread_state* thread, const struct ended_call* en
 }
 
 /* Samples the stack of a thread's first wait, and then one per STACK_EVERY_NS of waiting, because reading a stack costs
- * more than all other work on a wait. So every long wait gets a stack, and so does a representative share of the short
- * ones. The stack is read at the return, because the duration is then known. Frame pointers lead to the same callers as
- * at entry; only the address of the immediate caller is in the instruction pointer. */
+ * more than all other work on a wait. So every long wait gets a stack, and so do some short waits, in proportion to
+ * their time. The stack is read when the call returns, because the duration is then known. Frame pointers lead to the
+ * same callers as at entry. Only the address of the immediate caller is found elsewhere, in the instruction pointer. */
 INLINE void sample_stack(struct pt_regs* ctx, struct thread_state* thread, const struct ended_call* ended)
 {
     u64 waited = thread->waited_ns + ended->duration_ns;
@@ -132,7 +133,7 @@ INLINE int wait_return_body(struct pt_regs* ctx)
         key->flags |= CALL_IN_PARTS;
     if (ended.duration_ns < least_ns)
         return 0;
-    /* This result does not mean that the poll has failed, but that the work is not done yet. */
+    /* This result means that the work is not done yet, not that the poll has failed. */
     if (key->wait.wait == WAIT_POLL && key->result == NOT_READY) {
         if (only_failed)
             return 0;

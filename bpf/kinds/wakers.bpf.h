@@ -24,8 +24,8 @@ OWN_FRAME int back_on_cpu(struct task_struct* task, const struct thread_state* t
 }
 
 /* Corrects the state of a thread that has a CPU although no switch to it was seen. A kernel may skip our program at a
- * switch: in a Firecracker guest, 6.18 does so when it switches away from some of the guest's own threads, without
- * counting the program as skipped. The thread's sched_info contains the time of the switch. */
+ * switch. In a Firecracker guest, Linux 6.18 does so when it switches away from some of the guest's own threads, and
+ * does not count the program as skipped. The thread's sched_info contains the time of the switch. */
 INLINE void sync_on_cpu(struct task_struct* task, const struct thread_state* thread, struct thread_time* time)
 {
     u32 off = time->now & TIME_OFF_BITS;
@@ -51,7 +51,7 @@ INLINE void end_time(struct task_struct* task, u32 tid)
     switch_part(time, TIME_OFF_BITS | TIME_CALL_BITS, TIME_ENDED, 0, UP_TO_NOW);
 }
 
-/* Causes of wake-ups: another thread, a timeout of the blocked thread, a signal, or an interrupt. */
+/* Causes of wake-ups: another thread, a timeout that the blocked thread has set, a signal, or an interrupt. */
 
 enum timer_kind {
     TIMER_HIGH_RESOLUTION,
@@ -76,7 +76,7 @@ INLINE u64 expiring_timer(u32 kind)
     return expiring ? *expiring : 0;
 }
 
-/* Attached only if wakers are reported, because it hooks every timer on the machine. */
+/* The timer programs are attached only if wakers are reported, because they run at every timer on the machine. */
 SEC("tp_btf/hrtimer_expire_entry")
 int BPF_PROG(hrtimer_begins, void* timer)
 {
@@ -107,7 +107,7 @@ INLINE bool is_on_stack_of(struct task_struct* task, u64 address)
     return address >= (u64)woken->stack && address < (u64)regs_of(task);
 }
 
-/* True if the timeout of the thread's own system call has woken it. The timer of such a timeout is on the thread's
+/* True if a thread is woken by the timeout of its own system call. The timer of such a timeout is on the thread's
  * kernel stack (hrtimer_sleeper, process_timer). */
 INLINE bool has_timed_out(struct task_struct* task)
 {
@@ -118,7 +118,7 @@ INLINE bool has_timed_out(struct task_struct* task)
 #define PF_EXITING 0x4
 #define PF_KTHREAD 0x200000
 
-/* True for "ksoftirqd/0", and for "ktimers/0", which runs timers with PREEMPT_RT. */
+/* True for kernel threads such as "ksoftirqd/0", and "ktimers/0", which runs timers with PREEMPT_RT. */
 INLINE bool runs_softirqs(struct task_struct* task)
 {
     static const char softirqs[8] = "ksoftirq", timers[8] = "ktimers/";
@@ -127,8 +127,8 @@ INLINE bool runs_softirqs(struct task_struct* task)
     return task->flags & PF_KTHREAD && (name[0] == *(const u64*)softirqs || name[0] == *(const u64*)timers);
 }
 
-/* True if an interrupt causes the wake-up, and not the current thread's system call. Interrupts run on a per-CPU stack,
- * so the program's context is then not on the thread's stack. */
+/* True if the wake-up is caused by an interrupt, not by the current thread's system call. Interrupts run on a per-CPU
+ * stack. So in an interrupt, `ctx` is not on the thread's stack. */
 INLINE bool is_interrupt(void* ctx, struct task_struct* task)
 {
     if (!task->pid || !is_on_stack_of(task, (u64)ctx) || runs_softirqs(task))
@@ -170,7 +170,7 @@ INLINE bool has_signal(struct task_struct* task)
     return pending & ~READ(woken, blocked.sig[0]);
 }
 
-/* Parts in which another thread can be the waker of a blocked thread. In all other parts, the blocked thread is taken
+/* Parts in which another thread can be the waker of a blocked thread. In all other parts, the blocked thread is assumed
  * to wait for a device, even if another thread wakes it. */
 #define WOKEN_BY_THREADS                                                                                               \
     (1 << TIME_LOCK | 1 << TIME_POLL | 1 << TIME_PIPE | 1 << TIME_SOCKET | 1 << TIME_CHILD | 1 << TIME_OTHER)
@@ -186,16 +186,17 @@ OWN_FRAME u32 wake_cause(void* ctx, struct task_struct* blocked_task, u32 part)
     return has_signal(blocked_task) ? WOKEN_BY_SIGNAL : WOKEN_BY_INTERRUPT;
 }
 
-/* Tracks threads that wake CUDA threads, and the causes of their delays. A waker is tracked from the first time that it
- * wakes a CUDA thread. Threads that wake tracked wakers are also tracked, up to WAKERS steps away from a CUDA
- * thread. */
+/* Tracks threads that wake CUDA threads, and how these wakers spend their time between wake-ups. A waker is tracked
+ * from the first time that it wakes a CUDA thread. Threads that wake tracked wakers are also tracked, up to WAKERS
+ * steps away from a CUDA thread. */
 
 const volatile bool follow_wakers = false;
 
-/* Current gap of each thread, by place. Reduced to 1 entry if gaps are not requested, or are measured per stream. */
+/* Current gap of each thread, by thread_state.place - 1. If gaps are not requested, or are measured per stream, the
+ * front end reduces this map to 1 entry. */
 ARRAY_MAP(gaps, PLACES_MAX, struct open_period);
 
-/* Reduced to 1 entry if wakers are not requested. */
+/* If wakers are not requested, the front end reduces this map to 1 entry. */
 PREALLOCATED_HASH_MAP(followed_threads, 1024, u32, struct waking_thread);
 
 INLINE struct waking_thread* followed_of(u32 tid)
@@ -219,8 +220,8 @@ INLINE struct thread_time* time_of_any(const struct thread_state* thread, struct
     return followed ? &followed->time : 0;
 }
 
-/* Ends a period. Replaces the totals at the period's start with the time spent in each part, and returns the period's
- * length. */
+/* Ends a period. In period->ns, replaces the totals at the period's start by the time spent in each part. Returns the
+ * period's length in ns. */
 OWN_FRAME u64 end_period(struct period* period, const struct thread_time* time)
 {
     u64 took = 0;
@@ -253,7 +254,7 @@ OWN_FRAME int begin_following(struct task_struct* task, u32 steps)
     return 0;
 }
 
-/* Called when `task` has woken a tracked thread that is `steps` wake-ups away from a CUDA thread. */
+/* Called when `task` has woken a tracked thread. The woken thread is `steps` wake-ups away from a CUDA thread. */
 OWN_FRAME int note_wakeup(struct task_struct* task, u32 steps)
 {
     if (steps >= WAKERS || time_of(thread_state(task)))
@@ -262,7 +263,7 @@ OWN_FRAME int note_wakeup(struct task_struct* task, u32 steps)
     if (!followed)
         return begin_following(task, steps + 1);
     if (followed->steps <= steps)
-        return 0; /* `task` is nearer to a CUDA thread than the woken thread, so this does not end its period */
+        return 0; /* `task` is nearer to a CUDA thread than the woken thread, so this wake-up does not end its period */
     struct thread_time* time = &followed->time;
     sync_on_cpu(task, 0, time);
     switch_part(time, 0, 0, 0, UP_TO_NOW);
@@ -284,7 +285,7 @@ INLINE void end_block(void* ctx, struct task_struct* blocked_task, const struct 
     u64 now = time->now;
     u32 off = now & TIME_OFF_BITS;
     if (off == TIME_CPU || off == TIME_ENDED || is_queued(off))
-        return; /* already awake */
+        return; /* the thread is already awake */
     s64 blocked = bpf_ktime_get_ns() - time->begin_ns - (now >> TIME_SINCE_SHIFT);
     struct waker* waker = &period->waker;
     if (blocked <= (s64)waker->blocked_ns)
