@@ -12,7 +12,8 @@ namespace gpusnoop::cudadiff {
 double median(std::vector<double> values); // 0 if there are no values
 
 // Hodges-Lehmann estimate of a change: the median of all differences between a value of B and a value of A. The
-// confidence interval is that of the Mann-Whitney test. Both assume no distribution and are robust against outliers.
+// confidence interval is that of the Mann-Whitney test. The estimate and the interval assume no distribution, and are
+// robust against outliers.
 struct Change {
     double a = 0, b = 0;      // medians
     double difference = 0;    // B minus A

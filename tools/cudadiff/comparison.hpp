@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparison of two sides: which measures changed, by how much, and at which cost in time.
+// Comparison of two sides: which measures changed, by how much, and how much time that costs.
 #pragma once
 
 #include "tools/cudadiff/change.hpp"

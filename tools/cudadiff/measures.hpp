@@ -21,7 +21,7 @@ enum class MeasureKind : uint8_t {
 
 enum class Shape : uint8_t { number, bytes, percent };
 
-// Families of calls. The time in a family estimates the cost of a change in its measures.
+// Families of calls. The change of the time spent in a family is the estimated cost of changes in its measures.
 enum class Family : uint8_t { launch, copy, wait, memory, graph, device };
 
 struct Source {

@@ -11,7 +11,7 @@
 #include "tools/cudagap/why.hpp"
 #include "tools/tools.hpp"
 
-#include "cudagap.skel.h" // after the types that it mentions
+#include "cudagap.skel.h" // must follow the headers of its types
 
 #include <algorithm>
 #include <bpf/libbpf.h>
@@ -53,8 +53,8 @@ constexpr ToolSpec about{
 
 // BPF programs that collect the names of the kernels before and after a gap.
 constexpr Program naming_programs[] = {
-    {"state", Layers::both, lookup_calls, true, "names learned from lookups are unknown"},
-    {"note", Layers::both, calls_of({KIND_REGISTER}), false, "names learned from registrations are unknown"},
+    {"state", Layers::both, lookup_calls, true, "no kernel names are learned from lookups"},
+    {"note", Layers::both, calls_of({KIND_REGISTER}), false, "no kernel names are learned from registrations"},
     {"mark", Layers::runtime, launch_calls, false, "no kernel names are learned from launches", false},
 };
 
@@ -124,7 +124,7 @@ RunPlan CudaGap::plan()
     plan.needs_returns = true;
     plan.replay = {.by = settings_.by,
                    .sort = settings_.sort == Settings().sort ? "" : settings_.sort,
-                   .adds_up = false}; // rows may have different parts and causes
+                   .adds_up = false}; // rows cannot be merged, because their parts and causes may differ
     if (settings_.why)
         plan.usual_duration = 5s;
     plan.hooks.begin.emplace_back(

@@ -25,7 +25,7 @@ Cell if_known(const K& k, uint64_t number)
 template<uint64_t G::*bytes>
 Cell by_disks(const K& k, const G& g, const C&)
 {
-    constexpr unsigned minor_bits = 20; // of the kernel's dev_t; file systems without a disk have the major number 0
+    constexpr unsigned minor_bits = 20; // of the kernel's dev_t; the major number of file systems without a disk is 0
     const bool on_disk = k.device >> minor_bits || g.read_bytes || g.written_bytes;
     return on_disk ? Cell(g.*bytes) : Cell();
 }
@@ -42,7 +42,7 @@ constexpr Field<C, K, G> fields[] = {
     {{"AVG(us)", "average_ns", Unit::ns_as_us, 9},
      always<C>,
      [](const K&, const G& g, const C&) { return g.waits.total() ? Cell(g.ns / g.waits.total()) : Cell(); },
-     "Average duration of such a blocked period."},
+     "Average duration of a blocked period."},
     {{"p50(us)", "p50_ns", Unit::ns_as_us, 9},
      always<C>,
      wait<50>,

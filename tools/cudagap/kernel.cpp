@@ -4,7 +4,7 @@
 #include "gpu/gpu_files.hpp"
 
 #include "bpf/shared/record.h"
-#include "cudagap.skel.h" // after the types that it mentions
+#include "cudagap.skel.h" // must follow the headers of its types
 
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>

@@ -31,7 +31,7 @@ constexpr Field<C, K, G> fields[] = {
     {{"AVG(us)", "average_ns", Unit::ns_as_us, 9},
      always<C>,
      [](const K&, const G& g, const C&) { return g.times ? Cell(g.ns / g.times) : Cell(); },
-     "Average duration of such a blocked period."},
+     "Average duration of a blocked period."},
 };
 
 } // namespace

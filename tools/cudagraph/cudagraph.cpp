@@ -7,7 +7,7 @@
 #include "tools/tools.hpp"
 
 #include "bpf/shared/record.h"
-#include "cudagraph.skel.h" // after the types that it mentions
+#include "cudagraph.skel.h" // must follow the headers of its types
 
 #include <optional>
 #include <utility>

@@ -125,7 +125,7 @@ struct StormSource {
 
 struct Storm {
     ImageId image;
-    uint64_t captures = 0; // in the last minute
+    uint64_t captures = 0; // captures in the last minute
     uint64_t instantiates = 0;
     StormSource source; // the source with the most captures and instantiations
 };

@@ -10,7 +10,7 @@
 #include "tools/tools.hpp"
 
 #include "bpf/shared/record.h"
-#include "cudalaunch.skel.h" // after the types that it mentions
+#include "cudalaunch.skel.h" // must follow the headers of its types
 
 #include <algorithm>
 #include <optional>
@@ -98,7 +98,7 @@ RunPlan CudaLaunch::plan()
 
 std::vector<Program> CudaLaunch::programs() const
 {
-    constexpr std::string_view unnamed = "devices, and names learned from lookups, are unknown";
+    constexpr std::string_view unnamed = "devices are unknown, and no kernel names are learned from lookups";
     // Captures and graphs are traced in the driver API, even if launches are counted in the runtime API.
     constexpr std::string_view uncaptured = "captured kernels count as launched";
     std::vector<Program> all{
@@ -106,7 +106,7 @@ std::vector<Program> CudaLaunch::programs() const
         {"often", counted(), often_launched, follows_calls(), slower_launches, true, !follows_calls(), "launch"},
         {"state", Layers::both, lookup_calls, true, unnamed},
         {"note", Layers::both, note_calls, false,
-         "names learned from registrations, and blocks of legacy launches, are unknown"},
+         "no kernel names are learned from registrations, and block sizes of legacy launches are unknown"},
         {"follow", Layers::driver, capture_calls, true, uncaptured},
         {"life", Layers::driver, stream_calls, true, stale_streams},
     };

@@ -5,7 +5,7 @@
 #include "tools/cudamemcpy/columns.hpp"
 #include "tools/tools.hpp"
 
-#include "cudamemcpy.skel.h" // after the types that it mentions
+#include "cudamemcpy.skel.h" // must follow the headers of its types
 
 #include <optional>
 #include <utility>
@@ -68,7 +68,7 @@ RunPlan CudaMemcpy::plan()
 
 std::vector<Program> CudaMemcpy::programs() const
 {
-    constexpr std::string_view no_state = "captured copies count as made, and devices are unknown";
+    constexpr std::string_view no_state = "captured copies count as executed, and devices are unknown";
     std::vector<Program> all{
         {"memory", Layers::driver, memory_calls, true,
          "pinned memory, and directions that only addresses reveal, are unknown"},

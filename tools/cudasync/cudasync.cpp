@@ -7,7 +7,7 @@
 #include "tools/tools.hpp"
 
 #include "bpf/shared/wait.h"
-#include "cudasync.skel.h" // after the types that it mentions
+#include "cudasync.skel.h" // must follow the headers of its types
 
 #include <optional>
 #include <utility>

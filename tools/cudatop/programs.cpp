@@ -12,13 +12,13 @@ std::vector<Program> programs(bool cheap, bool latency)
         {"launch", driver, launch_calls, latency, "launches are unknown", true, !latency},
         {"often", driver, often_launched, latency, slower_launches, true, !latency, "launch"},
         {"mark", runtime, launch_calls, false, "no kernel names are learned from launches", false},
-        {"note", both, note_calls, false, "names learned from registrations are unknown"},
+        {"note", both, note_calls, false, "no kernel names are learned from registrations"},
         {"copy", driver, copy_calls, latency, "copies are unknown", true, !latency},
         {"batch", driver, batch_calls, latency, "copies in batches are not counted", true, !latency},
     };
     if (cheap)
         return all;
-    constexpr std::string_view no_state = "devices, and names learned from lookups, are unknown";
+    constexpr std::string_view no_state = "devices are unknown, and no kernel names are learned from lookups";
     constexpr std::string_view no_graphs = "kernels in graphs are unknown, and captured kernels count as launched";
     constexpr std::string_view no_memory = "memory is unknown";
     all.insert(all.end(), {

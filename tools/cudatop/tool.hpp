@@ -23,7 +23,7 @@
 #include "who/cgroup_facts.hpp"
 
 #include "bpf/shared/record.h"
-#include "cudatop.skel.h" // after the types that it mentions
+#include "cudatop.skel.h" // must follow the headers of its types
 
 #include <map>
 #include <memory>

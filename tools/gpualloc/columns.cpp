@@ -16,7 +16,7 @@ using F = Field<C, K, G>;
 
 constexpr auto held_in_json = unless_failed<C, Shown::json>;
 
-// Shows the columns of the single kinds of memory, unless rows are grouped by kind.
+// Shows the columns that are about one kind of memory, unless rows are grouped by kind.
 template<Shown where>
 Shown by_kind(const C& c)
 {
@@ -70,7 +70,7 @@ Cell held_cell(uint64_t held, const G& group, const C& c)
     return is_lower_bound(group, c) ? Cell(AtLeast{held}) : Cell(held);
 }
 
-// If rows are grouped by kind, memory of the row's kind; if not, device memory.
+// If rows are grouped by kind, memory of the row's kind; otherwise, device memory.
 Amount live(const G& group, const C& c)
 {
     return c.settings.holding ? group.all() : group.device();

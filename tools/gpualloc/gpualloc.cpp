@@ -9,7 +9,7 @@
 #include "tools/gpualloc/lines.hpp"
 #include "tools/tools.hpp"
 
-#include "gpualloc.skel.h" // after the types that it mentions
+#include "gpualloc.skel.h" // must follow the headers of its types
 
 #include <optional>
 #include <utility>
@@ -74,7 +74,7 @@ RunPlan GpuAlloc::plan()
 {
     RunPlan plan = begin_plan();
     validate_options(settings_, options_);
-    constexpr std::string_view no_state = "captured calls count as made, and devices are unknown";
+    constexpr std::string_view no_state = "captured calls count as executed, and devices are unknown";
     plan.traced = traced("allocations and frees");
     plan.noun = settings_.exited  ? "end of a process that allocated"
                 : settings_.leaks ? "unfreed allocation" + at_least(settings_.older_than_ns, "older")

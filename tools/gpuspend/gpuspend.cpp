@@ -11,7 +11,7 @@
 #include "tools/gpuspend/spend_state.hpp"
 #include "tools/tools.hpp"
 
-#include "gpuspend.skel.h" // after the types that it mentions
+#include "gpuspend.skel.h" // must follow the headers of its types
 
 #include <algorithm>
 #include <fmt/format.h>

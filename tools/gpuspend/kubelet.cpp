@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view nvidia = "nvidia.com/";
 constexpr size_t max_id_length = 128;
-constexpr size_t max_ids = 65'536; // total, to bound the cost of a malicious file
+constexpr size_t max_ids = 65'536; // limit per file, to bound the cost of a malicious one
 
 // "GPU-<uuid>::7" is replica 7 of GPU-<uuid> (k8s-device-plugin 0.20: annotated ids).
 std::string_view without_replica(std::string_view id)
@@ -94,7 +94,7 @@ KubeletDevices parse_kubelet_checkpoint(std::string_view text)
 namespace {
 
 constexpr size_t max_uid_length = 128;
-constexpr size_t max_items = 65'536; // total, to bound the cost of a malicious file
+constexpr size_t max_items = 65'536; // limit per file, to bound the cost of a malicious one
 
 struct ClaimEntry {
     std::string claim;

@@ -52,7 +52,7 @@ private:
     struct Pending {
         Slice slice;
         std::map<std::string, Holders> devices;       // by device id
-        std::map<Tenant, std::set<std::string>> held; // ids of the held devices
+        std::map<Tenant, std::set<std::string>> held; // by tenant: ids of the held devices
         // Device id and owner key of each process that holds a device.
         std::set<std::pair<std::string, std::string>> with_process;
     };

@@ -14,7 +14,7 @@
 #include "tools/ncclwait/ras.hpp"
 #include "tools/tools.hpp"
 
-#include "ncclwait.skel.h" // after the types that it mentions
+#include "ncclwait.skel.h" // must follow the headers of its types
 
 #include <algorithm>
 #include <bpf/libbpf.h>

@@ -13,7 +13,7 @@
 #include "tools/nvioctl/xids.hpp"
 #include "tools/tools.hpp"
 
-#include "nvioctl.skel.h" // after the types that it mentions
+#include "nvioctl.skel.h" // must follow the headers of its types
 
 #include <algorithm>
 #include <optional>
