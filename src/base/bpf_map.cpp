@@ -46,7 +46,7 @@ HashReader::HashReader(int fd) : fd_(fd)
 
 bool HashReader::next()
 {
-    for (;; wanted_ *= 2) { // ENOSPC: a hash bucket has more entries than fit into a batch
+    for (;; wanted_ *= 2) { // ENOSPC: a hash bucket does not fit into a batch, so double the batch
         keys_.resize(wanted_ * key_size_);
         values_.resize(wanted_ * value_size_);
         count_ = wanted_;
@@ -84,7 +84,7 @@ size_t erase_keys(int map_fd, const std::function<bool(const std::byte*)>& is_st
     }
     // Delete keys only after the iteration, because deleting the current key would restart the iteration.
     return static_cast<size_t>(std::ranges::count_if(found, [&](const std::vector<std::byte>& key) {
-        return bpf_map_delete_elem(map_fd, key.data()) == 0; // a BPF program may have deleted it first
+        return bpf_map_delete_elem(map_fd, key.data()) == 0; // fails if a BPF program has deleted the key first
     }));
 }
 

@@ -12,7 +12,7 @@
 
 namespace gpusnoop {
 
-// Thrown between the steps of a long task if a signal has arrived.
+// Thrown between the steps of a long task if a termination signal has arrived.
 struct Interrupted {};
 
 class EndingSignals {

@@ -32,7 +32,7 @@ public:
     // sleep.
     void before_wait(std::function<bool()> handler) { before_wait_ = std::move(handler); }
 
-    void run(); // until stop(), or until a handler throws Interrupted
+    void run(); // returns after stop(), or when a handler throws Interrupted
     void stop() { running_ = false; }
     bool stopped() const { return !running_; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small settings file, in a folder named by an environment variable. The file and its folders must belong to this user
-// and be writable by no one else, so that no other user can change the settings of root.
+// and be writable by no one else, so that no other user can change the settings of a tool that runs as root.
 #pragma once
 
 #include "base/fd.hpp"

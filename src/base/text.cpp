@@ -109,7 +109,7 @@ size_t append_printable(std::string& to, std::string_view text, size_t width)
         text.remove_prefix(bytes.size());
         if (c.length && !steers_terminal(c.code)) {
             const int wide = columns_of(c.code);
-            put(bytes, wide < 0 ? 1 : static_cast<size_t>(wide)); // the terminal shows a replacement character
+            put(bytes, wide < 0 ? 1 : static_cast<size_t>(wide)); // if not printable, shown as a replacement character
             continue;
         }
         for (char byte : bytes) {

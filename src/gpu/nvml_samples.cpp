@@ -75,8 +75,8 @@ std::map<uint32_t, double> NvmlSamples::read(NvmlSamplesFunction function, NvmlD
     int code = NVML_OK;
     const auto samples = samples_after(newest_us_, function, device, code);
     const bool none = code == NVML_NOT_FOUND || (code == NVML_OK && samples.empty());
-    // Either the device is idle, or the driver's clock was set back, in which case new samples would seem old for a
-    // long time. The times of all samples that the driver has kept show which is the case.
+    // If there are no new samples, either the device is idle, or the driver's clock was set back, so that new samples
+    // seem old. The times of all samples that the driver has kept show which is the case.
     if (none && newest_us_ > 0 && ++empty_calls_ % clock_check_calls == 0)
         newest_us_ = newest_of(samples_after(0, function, device, code));
     if (code != NVML_OK && code != NVML_NOT_FOUND) {

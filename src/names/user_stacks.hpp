@@ -50,7 +50,7 @@ public:
         int window_stacks = -1;
         std::optional<PythonStacks::Fds> python{}; // nullopt if Python frames are not recorded
         volatile uint32_t* pythons_known = nullptr;
-        bool starts_in_probe = true; // whether stacks start in a probed function, whose caller is recorded separately
+        bool starts_in_probe = true; // whether stacks start in a probed function; its caller is recorded separately
     };
     // Call this before loading the programs. stacks: size of the table of Python stacks, a power of two. If it is 0,
     // Python frames are not recorded, and the table is not created.
@@ -81,7 +81,7 @@ public:
     // and that must also be kept.
     std::set<int32_t> keep(const std::set<int32_t>& stacks);
 
-    // Looks up the names in a stack early, for a later report, because that works only while the process runs.
+    // Looks up the names in a stack now, for a later report, because the lookup works only while the process runs.
     void expect(const ImageId& image, int32_t stack);
     // These functions look up names, which works only while the process runs (see expect()).
     Frames frames(const ImageId& image, int32_t stack, uint64_t caller);

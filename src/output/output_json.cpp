@@ -176,7 +176,7 @@ private:
         fields.integer("schema", schema);
     }
 
-    // Appends the time of day and, in recordings, the time by CLOCK_MONOTONIC.
+    // Appends the time of day and, in recordings, the CLOCK_MONOTONIC time.
     void moment(uint64_t wall_ns)
     {
         fields_.time("time", wall_ns);

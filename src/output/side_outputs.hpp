@@ -15,7 +15,7 @@ struct SideOutput {
     std::function<void()> check{}; // called after end(); throws Error if the file is incomplete
 };
 
-// Combines the outputs. If a side output fails, end() throws the error after everything has been shown.
+// Combines the outputs. If a side output fails, end() throws its error, but only after all outputs have been flushed.
 std::unique_ptr<Output> make_output_with_sides(std::unique_ptr<Output> shown, std::vector<SideOutput> sides);
 
 } // namespace gpusnoop

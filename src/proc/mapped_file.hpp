@@ -15,8 +15,8 @@
 #include <sys/types.h>
 #include <tuple>
 
-// Comparison of program images, for use as keys of maps. Defined in the global namespace, like the type, so that
-// std::map finds the operators.
+// Comparison of struct image, so that it can be the key of a map. Defined in the global namespace, like the type, so
+// that std::map finds the operators.
 inline bool operator==(const image& a, const image& b)
 {
     return std::tie(a.pid, a.serial) == std::tie(b.pid, b.serial);
