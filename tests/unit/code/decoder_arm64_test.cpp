@@ -38,7 +38,7 @@ bool simulated(uint32_t word)
 
 } // namespace
 
-TEST_CASE("arm64: argument values are known at a call", "[decoder]")
+TEST_CASE("arm64: the values of a call's arguments are derived from the code before it", "[decoder]")
 {
     SECTION("code of gcc")
     {
@@ -93,7 +93,7 @@ TEST_CASE("arm64: argument values are known at a call", "[decoder]")
 TEST_CASE("arm64: calls are found by their instruction words", "[decoder]")
 {
     CHECK(branches({0xd503201f, 0x97ffffff}) == std::vector<Branch>{{Branch::call, here + 4, here + 8, here}});
-    // A PLT stub, and a call through the same pointer.
+    // A PLT stub; then a call through the same pointer.
     CHECK(branches({0x90000010, 0xf9400a11, 0x91004210, 0xd61f0220}) ==
           std::vector<Branch>{{Branch::jump_through, here, here + 16, here + 16}});
     CHECK(branches({0x90000010, 0xf9400a11, 0xd63f0220}) ==

@@ -24,7 +24,7 @@ Argument constant(uint64_t value)
 
 } // namespace
 
-TEST_CASE("argument values are known at a call", "[decoder]")
+TEST_CASE("the values of a call's arguments are derived from the code before it", "[decoder]")
 {
     SECTION("code of gcc")
     {
@@ -92,7 +92,7 @@ TEST_CASE("branches are found by byte patterns", "[decoder]")
         x86_64_decoder().branches({std::span(bytes).first(size), here}, [](const Branch&) { FAIL("too short"); });
 }
 
-TEST_CASE("a PLT stub starts at its jump or before it", "[decoder]")
+TEST_CASE("a PLT stub starts at its jump, or at a prefix or endbr64 before it", "[decoder]")
 {
     const Bytes with_endbr = {0x90, 0xf3, 0x0f, 0x1e, 0xfa};
     const Bytes with_bnd = {0xf3, 0x0f, 0x1e, 0xfa, 0xf2};
@@ -105,12 +105,12 @@ TEST_CASE("a PLT stub starts at its jump or before it", "[decoder]")
 TEST_CASE("the jump of a thunk is found", "[decoder]")
 {
     const auto jump = [](const Bytes& bytes) { return x86_64_decoder().thunk_jump({bytes, here}); };
-    // As libcuda 535 exports it: cmpl $0x321cba00, there(%rip); je; jmp *slot(%rip). It contains the opcode byte of a
-    // call.
+    // A thunk of libcuda 535: cmpl $0x321cba00, there(%rip); je; jmp *slot(%rip). One of its bytes is also the opcode
+    // of a call.
     const Bytes thunk = {0x81, 0x3d, 0xe8, 0, 0, 0, 0, 0xba, 0x1c, 0x32, 0x74, 0x0c, 0xff, 0x25, 0x20, 0, 0, 0};
     CHECK(jump(thunk) == Branch{Branch::jump_through, here + 12, here + 18, here + 50});
     CHECK(jump({0xff, 0x25, 0x20, 0, 0, 0}) == Branch{Branch::jump_through, here, here + 6, here + 38});
-    CHECK_FALSE(jump({0x55, 0xff, 0x25, 0x20, 0, 0, 0}));       // push: it has a frame
+    CHECK_FALSE(jump({0x55, 0xff, 0x25, 0x20, 0, 0, 0}));       // push: the function has a frame
     CHECK_FALSE(jump({0xff, 0x15, 0x20, 0, 0, 0, 0xff, 0x25})); // call
     CHECK_FALSE(jump({0xff, 0xe0}));                            // jmp *%rax
     CHECK_FALSE(jump({0xff, 0x25, 0x20}));
@@ -141,7 +141,7 @@ TEST_CASE("the field that a function returns through a pointer is found", "[deco
     const Bytes nop = {0x90}, ret = {0xc3};
 
     CHECK(field(code({load, store, ret})) == 0x34250);
-    // As in NCCL 2.22 and 2.29: another instruction is between.
+    // As in NCCL 2.22 and 2.29: there is another instruction between load and store.
     CHECK(field(code({{0x31, 0xdb}, load, {0x31, 0xdb}, store, ret})) == 0x34250);
     CHECK(field(code({load, nop, nop, nop, store, ret})) == std::nullopt);
     // The same field twice is accepted, two different fields are not.

@@ -102,7 +102,7 @@ TEST_CASE("arm64: a function that forwards its arguments is recognized", "[dispa
     CHECK(found->low == 0b1111);
 }
 
-TEST_CASE("arm64: functions that change arguments or do more are not forwarders", "[dispatch]")
+TEST_CASE("arm64: functions that change arguments or do other work are not forwarders", "[dispatch]")
 {
     CHECK(dispatch(with(thunk, 9, 0xa9430be1))->whole == 0b0001);  // ldp x1, x2: swapped
     CHECK(dispatch(with(thunk, 10, 0x2a1303e0))->whole == 0b0110); // mov w0, w19: only the lower half
@@ -110,11 +110,11 @@ TEST_CASE("arm64: functions that change arguments or do more are not forwarders"
     CHECK(dispatch(with(thunk, 13, 0xb94033e3))->low ==
           0b0111); // ldr w3, [sp, #48]: the lower half of another argument
     for (const auto& [at, word] : {
-             std::pair<size_t, uint32_t>{0, 0xd503201f}, // checked without being signed
-             {15, 0xd503201f},                           // signed, but not checked
+             std::pair<size_t, uint32_t>{0, 0xd503201f}, // the return address is checked, but not signed
+             {15, 0xd503201f},                           // the return address is signed, but not checked
              {14, 0xa8c37bfd},                           // ldp x29, x30, [sp], #48
              {14, 0xa8c477de},                           // ldp x30, x29, [x30], #64
-             {11, 0xd503201f},                           // x19 is lost
+             {11, 0xd503201f},                           // x19 is not restored
              {6, 0xa90407e2},                            // stp x2, x1, [sp, #64]: the caller's frame
              {12, 0xf94010a4},                           // ldr x4, [x5, #32]: not from the table
              {12, 0xb9441084},                           // ldr w4, [x4, #1040]: half a pointer
@@ -157,7 +157,8 @@ TEST_CASE("arm64: a table with ambiguous stores is unknown", "[dispatch]")
     CHECK(filled(with(filler, second_store, 0xf9000425)).empty());      // str x5, [x1, #8]: the same slot twice
     CHECK(filled(with(filler, second_store, 0xb9001025)).empty());      // str w5
     CHECK(filled(with(filler, second_store, 0xf8010c25)).empty());      // str x5, [x1, #16]!
-    CHECK(filled(with(filler, spill, 0xf9000be3)).empty());             // spilled to a slot that is not loaded
+    CHECK(filled(with(filler, spill, 0xf9000be3)).empty());             // the register is spilled to another slot than
+                                                                        // the one loaded later
     CHECK(filled(with(filler, 10, 0x34ffffe9)).empty());                // cbz w9, back
     CHECK(filled(with(filler, 6, 0xf9400020)).empty());                 // ldr x0, [x1]
     CHECK(filled(Code32(filler.begin(), filler.begin() + 20)).empty()); // the pointer is never set

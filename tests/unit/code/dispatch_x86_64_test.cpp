@@ -60,7 +60,7 @@ Bytes begin_of_filler()
     };
 }
 
-// A function that fills a table with these stores. lea and mov then set the pointer to the table.
+// Decodes a function that fills a table by `stores`, and then sets the pointer to the table by lea and mov.
 std::vector<Filled> filled(const Bytes& stores, uint64_t table)
 {
     Bytes code = begin_of_filler();
@@ -89,13 +89,13 @@ TEST_CASE("a function that forwards its arguments is recognized", "[dispatch]")
     CHECK(found->low == (rdi | rsi | rdx | rcx));
 }
 
-TEST_CASE("functions that change arguments or do more are not forwarders", "[dispatch]")
+TEST_CASE("functions that change arguments or do other work are not forwarders", "[dispatch]")
 {
     // Two arguments are swapped.
     auto found = dispatch(with(with(thunk, 48, {0x48, 0x8b, 0x74, 0x24, 0x18}), 53, {0x48, 0x8b, 0x7c, 0x24, 0x10}));
     REQUIRE(found);
     CHECK(found->whole == rdx);
-    // The upper half of one is lost.
+    // The upper half of one argument is lost.
     found = dispatch(with(thunk, 36, {0x90, 0x8b, 0x54, 0x24, 0x08}));
     REQUIRE(found);
     CHECK(found->whole == (rdi | rsi));

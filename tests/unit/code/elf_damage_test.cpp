@@ -89,7 +89,7 @@ TEST_CASE("a truncated file is refused or has no symbols", "[elf]")
     }
 }
 
-TEST_CASE("a file may shrink while it is read", "[elf]")
+TEST_CASE("a file that shrinks while it is read does no harm", "[elf]")
 {
     const auto file = content("lib.so");
     const Fd fd = memory_file(file);

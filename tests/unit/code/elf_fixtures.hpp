@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library and programs compiled for the tests, and access to their tables for damaging them.
+// A library and programs compiled for the tests, and access to their ELF tables, which tests damage.
 #pragma once
 
 #include "code/elf.hpp"
@@ -113,7 +113,7 @@ inline Bytes content(const char* fixture)
     return Bytes(std::istreambuf_iterator<char>(file), {});
 }
 
-// A file with this content, extended to `size` by a hole.
+// Returns a file with this content, extended by a hole to `size` bytes.
 inline Fd memory_file(std::span<const uint8_t> bytes, off_t size = 0)
 {
     Fd fd(memfd_create("elf-test", MFD_CLOEXEC));
@@ -158,7 +158,7 @@ inline Elf64_Shdr& section(Bytes& file, Elf64_Word type)
     return *found;
 }
 
-// The file after strip --strip-section-headers.
+// Returns the file as strip --strip-section-headers would leave it.
 inline Bytes without_sections(Bytes file)
 {
     header(file).e_shoff = 0;

@@ -111,7 +111,7 @@ TEST_CASE("an undefined symbol never matches, even if it has an address", "[elf]
             CHECK_FALSE(open_elf("no-pie").symbol_at(s.st_value));
 }
 
-TEST_CASE("addresses and file offsets are those of the loaded library", "[elf]")
+TEST_CASE("addresses and file offsets match the library as the loader maps it", "[elf]")
 {
     const auto elf = open_elf("lib.so");
     const std::unique_ptr<void, int (*)(void*)> library(dlopen(fixtures().path("lib.so").c_str(), RTLD_NOW), dlclose);
@@ -151,12 +151,12 @@ TEST_CASE("the symbol at an address", "[elf]")
         const Symbol exported = only(elf, "exported");
         const auto found = elf.symbol_at(exported.address);
         REQUIRE(found);
-        CHECK(found->name == "exported");                                                  // not weak_alias
-        CHECK(elf.symbol_at(only(elf, "from_assembly").address)->name == "from_assembly"); // not object_alias
+        CHECK(found->name == "exported");                                                  // not its alias weak_alias
+        CHECK(elf.symbol_at(only(elf, "from_assembly").address)->name == "from_assembly"); // not its alias object_alias
         CHECK(found->function);
         CHECK(found->file_offset == exported.file_offset);
         CHECK_FALSE(elf.symbol_at(exported.address + 1));
-        CHECK_FALSE(elf.symbol_at(0)); // the absolute symbols of versions have this address
+        CHECK_FALSE(elf.symbol_at(0)); // version names are absolute symbols with this address
         CHECK_FALSE(elf.symbol_at(~uint64_t{0}));
     }
     CHECK(open_elf("stripped.so").symbol_at(only(open_elf("lib.so"), "exported").address)->name == "exported");

@@ -38,10 +38,11 @@ TEST_CASE("arm64: the field that a function returns through a pointer is found",
     // The same field twice is accepted, two different fields are not.
     CHECK(field({load, store, load, store, finish}) == 592);
     CHECK(field({load, store, 0xb94012a0, store, finish}) == std::nullopt);
-    // It is unknown whether x21 is the structure or has an offset.
+    // Rejected: x21 may or may not have an offset from the start of the structure.
     CHECK(field({farther, go, load, store, finish}) == std::nullopt);
     CHECK(field({farther, 0xaa0003f5, load, store, finish}) == std::nullopt); // mov x21, x0
-    // Rejected: another register; an overwritten one; another width; stack; frame; a variable; an array element.
+    // Rejected: another register; an overwritten register; another width; a word on the stack; a word in the frame; a
+    // variable; an array element.
     CHECK(field({load, 0xb9000321, finish}) == std::nullopt);
     CHECK(field({load, 0x52800000, store, finish}) == std::nullopt);
     CHECK(field({0xf94252a0, store, finish}) == std::nullopt);

@@ -26,7 +26,7 @@ TEST_CASE("a table has the values stored after its start", "[filled_table]")
     FilledTable filled;
     CHECK(filled.returned(loaded(pointer)) == FilledTable::Return::not_yet_filled);
     filled.store(table - 8, constant(1));
-    filled.store(table, constant(2)); // its size
+    filled.store(table, constant(2)); // the first word is the table's size, not an entry
     filled.store(table + 8, constant(3));
     filled.store(table + 24, constant(4));
     filled.store(table + 32, {});

@@ -17,7 +17,7 @@ TEST_CASE("each unwound stack gets its own id")
     CHECK(std::ranges::equal(stacks.of(number), one));
     CHECK(std::ranges::equal(stacks.of(stacks.number_of(other)), other));
     CHECK(stacks.number_of({}) < 0);
-    CHECK_FALSE(UnwoundStacks::is(0x1fffff)); // an id of the BPF side
+    CHECK_FALSE(UnwoundStacks::is(0x1fffff)); // an id that the BPF programs assign
     CHECK(stacks.of(17).empty());
     CHECK(stacks.of(number + 2).empty());
 }

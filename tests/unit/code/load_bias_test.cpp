@@ -36,7 +36,7 @@ Mapping mapped(const Elf64_Phdr& s, uint64_t bias = base)
     return mapped(s, bias, s.p_flags & PF_X ? code : data);
 }
 
-// Pages [first, end) of a mapping, as mprotect() splits it.
+// Pages [first, end) of a mapping, as if mprotect() had split them off.
 Mapping part(Mapping whole, uint64_t first, uint64_t end)
 {
     whole.file_offset += first * page;
@@ -50,7 +50,8 @@ Elf64_Phdr segment(uint32_t flags, uint64_t offset, uint64_t address, uint64_t s
     return {PT_LOAD, flags, offset, address, address, size, size, align};
 }
 
-// A layout like lld's: segments follow each other without padding in the file, one page further in memory.
+// A layout as lld creates it: segments follow each other without padding in the file; in memory, each starts one page
+// later.
 struct Unpadded {
     Elf64_Phdr rodata = segment(PF_R, 0, 0, 9 * page + 0x618);
     Elf64_Phdr text = segment(PF_R | PF_X, 9 * page + 0x620, 10 * page + 0x620, 20 * page);
@@ -76,14 +77,14 @@ TEST_CASE("each mapping of an unpadded file has the bias of its own segment", "[
     const Mapping relro = mapped(file.relro), variables = mapped(file.variables);
     all_of(file.all, part(relro, 0, 1), base);
     all_of(file.all, part(variables, 1, 4), base);
-    // Both segments are on this page with equal permissions, so their bytes decide.
+    // This page contains parts of both segments with equal permissions, so the address within the page decides.
     const Mapping first_of_variables = part(variables, 0, 1);
     CHECK(load_bias(file.all, first_of_variables, base + file.variables.p_vaddr) == base);
     const Mapping last_of_relro = part(relro, 1, 2);
     CHECK(load_bias(file.all, last_of_relro, base + file.relro.p_vaddr + file.relro.p_filesz - 1) == base);
 }
 
-TEST_CASE("parts of a segment that mprotect() has split off have its bias", "[elf][pages]")
+TEST_CASE("parts of a segment that mprotect() has split off have the segment's bias", "[elf][pages]")
 {
     const Unpadded file;
     const Mapping text = mapped(file.text);
@@ -106,7 +107,7 @@ TEST_CASE("a read-only segment that READ_IMPLIES_EXEC makes executable keeps its
     all_of(file.all, mapped(file.text), base);
 }
 
-TEST_CASE("a text segment within one page is distinguished from segments on the same page", "[elf][pages]")
+TEST_CASE("a text segment smaller than a page is distinguished from other segments on that page", "[elf][pages]")
 {
     const std::vector<Elf64_Phdr> all{segment(PF_R, 0, 0, 0x400), segment(PF_R | PF_X, 0x400, page + 0x400, 0x200),
                                       segment(PF_R | PF_W, 0x600, 2 * page + 0x600, 0x100)};
@@ -123,7 +124,7 @@ TEST_CASE("two text segments on one page are distinguished by their extent", "[e
     all_of(all, mapped(all[1]), base);
 }
 
-TEST_CASE("large alignments, prelinked and fixed addresses are part of the bias", "[elf][pages]")
+TEST_CASE("the bias is right for large alignments, prelinked files and fixed addresses", "[elf][pages]")
 {
     for (const uint64_t align : {uint64_t{0x10000}, uint64_t{0x200000}}) {
         const uint64_t unit = std::max(align, page);
@@ -138,7 +139,7 @@ TEST_CASE("large alignments, prelinked and fixed addresses are part of the bias"
     }
 }
 
-TEST_CASE("a mapping that a loader left between two segments has the bias of the first", "[elf][pages]")
+TEST_CASE("a mapping that the loader left between two segments has the bias of the first one", "[elf][pages]")
 {
     const std::vector<Elf64_Phdr> all{segment(PF_R | PF_X, 0, 0, 2 * page),
                                       segment(PF_R | PF_W, 2 * page, 0x200000, page)};

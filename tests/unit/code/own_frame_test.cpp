@@ -29,7 +29,7 @@ TEST_CASE("a stored word is loaded again", "[own_frame]")
     CHECK(frame.load(-24, 8) == nothing);
 }
 
-TEST_CASE("half a word is known, but marked as not whole", "[own_frame]")
+TEST_CASE("a value of half a word is known, but marked as incomplete", "[own_frame]")
 {
     OwnFrame frame = frame_of(16);
     frame.store(-16, 8, one);
@@ -53,7 +53,7 @@ TEST_CASE("a store that overlaps a word makes it unknown", "[own_frame]")
     frame.store(-16, 8, one);
     frame.store(-24, 8, two);
     frame.store(-8, 8, two);
-    CHECK(frame.load(-16, 8) == one); // adjacent stores keep it
+    CHECK(frame.load(-16, 8) == one); // adjacent stores do not change it
 }
 
 TEST_CASE("stores outside the own frame are refused", "[own_frame]")
@@ -76,7 +76,7 @@ TEST_CASE("words below the stack pointer are dropped", "[own_frame]")
     CHECK(frame.load(-16, 8) == two);
 }
 
-TEST_CASE("stack moves are limited and do not pass the entry", "[own_frame]")
+TEST_CASE("moves of the stack pointer are limited, and never go above its value at entry", "[own_frame]")
 {
     OwnFrame frame;
     CHECK_FALSE(frame.move_stack(8));

@@ -44,7 +44,7 @@ TEST_CASE("names with one, two or four bytes per character are converted to UTF-
     CHECK(read_python_code(record_of(named(std::string_view("\x00\xf6\x01\x00", 4), 4)))->function == "\U0001f600");
 }
 
-TEST_CASE("a long name keeps its end")
+TEST_CASE("a name that is too long keeps its end")
 {
     python_code code = named(std::string(PYTHON_TEXT_MAX, 'x'), 1);
     code.name_bytes = 1000;
@@ -71,7 +71,7 @@ TEST_CASE("a name with an unknown kind or an incomplete character is handled")
     CHECK(read_python_code(record_of(named("ab", 4)))->function.empty());
 }
 
-TEST_CASE("an instruction is an index or an address after that of its code")
+TEST_CASE("an instruction is given by an offset in its code, or by an address after the code object's")
 {
     const std::vector<uint8_t> steps = {0x00, 0x02, 0x06, 0x01}; // 3.8: +2 lines at offset 0, +1 at offset 6
     python_code code = named("f", 1);

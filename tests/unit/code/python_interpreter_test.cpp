@@ -79,7 +79,7 @@ std::vector<uint8_t> head_of(uint64_t version, uint64_t free_threaded)
 
 } // namespace
 
-TEST_CASE("the key is the one that holds the state in all threads")
+TEST_CASE("the key is the one that holds each thread's own state, in all threads")
 {
     for (unsigned minor = PythonVersion::first; minor <= 14; minor++) {
         const PythonVersion version = *python_version(minor);
@@ -91,7 +91,7 @@ TEST_CASE("the key is the one that holds the state in all threads")
     }
 }
 
-TEST_CASE("an ambiguous key is not used")
+TEST_CASE("no key is used if it is ambiguous")
 {
     const PythonVersion version = *python_version(11);
     Memory memory;
@@ -171,7 +171,7 @@ TEST_CASE("3.15: the state is in the variable that the interpreter's code loads"
     memory.add_thread(version, 0x70000, 0x80000, 0, 3); // a thread that is starting
     CHECK_FALSE(memory.slot(version));
     memory.words[0x50000 - 0x28] = 0x30000;
-    CHECK_FALSE(memory.slot(version)); // most threads have other values there
+    CHECK_FALSE(memory.slot(version)); // most threads have another value in this variable
     memory.words[0x60000 - 0x28] = 0x40000;
     CHECK(memory.slot(version) == -0x28);
     for (size_t cut = 1; cut <= 5; cut++) { // the code is truncated within the offset
@@ -221,7 +221,7 @@ TEST_CASE("impossible offsets are refused")
     memcpy(head.data() + 184, &far, 8);
     CHECK_FALSE(debug_offsets(head));
     head = head_of(0x030d00f0, 0);
-    const uint64_t none = PYTHON_NONE; // reserved: means that there is no such field
+    const uint64_t none = PYTHON_NONE; // a reserved value, which means that there is no such field
     memcpy(head.data() + 264, &none, 8);
     CHECK_FALSE(debug_offsets(head));
     CHECK_FALSE(debug_offsets(std::vector<uint8_t>(7, 'x')));

@@ -9,8 +9,9 @@ using namespace gpusnoop;
 
 namespace {
 
-// Line tables of one function with large and backward steps, exception handlers and a lambda, compiled by each version.
-// Expected lines come from dis and co_lines() of that version: first byte, line; -1: none.
+// Line tables of one function, compiled by each version of Python. The function has large and backward steps between
+// lines, exception handlers and a lambda. Expected lines come from dis and co_lines() of that version, as pairs of
+// first byte and line; -1: no line.
 struct Compiled {
     unsigned minor;
     int64_t first_line;
@@ -149,7 +150,7 @@ TEST_CASE("each instruction has the line that CPython reports")
     }
 }
 
-TEST_CASE("code is at its first line before its first instruction")
+TEST_CASE("before its first instruction, code is at its first line")
 {
     for (const unsigned minor : {8U, 10U, 11U, 14U})
         CHECK(line_at({.minor = minor, .first_line = 7, .bytes = {}}, -8) == 7);
@@ -165,8 +166,9 @@ TEST_CASE("an instruction beyond the table has no line")
 
 TEST_CASE("a malformed line table is not read beyond its end")
 {
-    const std::vector<uint8_t> endless(1000, 0xf7); // a long form whose numbers never end
+    const std::vector<uint8_t> endless(1000, 0xf7); // long entries with a number that never ends
     CHECK(line_at({.minor = 13, .first_line = 1, .bytes = endless}, 1 << 20) == std::nullopt);
     const std::vector<uint8_t> far = {0xe8, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x3f};
-    line_at({.minor = 13, .first_line = INT64_MAX, .bytes = far}, 0); // must only not crash
+    line_at({.minor = 13, .first_line = INT64_MAX, .bytes = far}, 0); // any result is accepted, as long as it does not
+                                                                      // crash
 }

@@ -57,7 +57,7 @@ Code32 with(Code32 code, size_t at, uint32_t word)
 
 } // namespace
 
-TEST_CASE("the first block of keys is at its known offset", "[python]")
+TEST_CASE("the first block of thread-specific data is at its known offset", "[python]")
 {
     pthread_key_t key = 0;
     REQUIRE(pthread_key_create(&key, nullptr) == 0);
@@ -84,7 +84,8 @@ TEST_CASE("the offset of the thread pointer is read from pthread_self()", "[pyth
     CHECK(thread_pointer({0xd503245f, 0xd53bd041, 0xd1400420, 0xd1004000, 0xd65f03c0}) == 0x1010);
     CHECK_FALSE(thread_pointer({0xd53bd040, 0xd11d0000}));             // no return
     CHECK_FALSE(thread_pointer({0xd11d0000, 0xd65f03c0}));             // not the thread pointer
-    CHECK_FALSE(thread_pointer({0x90000010, 0xf9400210, 0xd61f0200})); // adrp; ldr; br: libc's before 2.34
+    CHECK_FALSE(thread_pointer({0x90000010, 0xf9400210, 0xd61f0200})); // adrp; ldr; br: a PLT stub, as before glibc
+                                                                       // 2.34
     CHECK_FALSE(thread_pointer({0xd53bd041, 0xd11d0021, 0xd65f03c0})); // another register
     CHECK_FALSE(thread_pointer({}));
 }

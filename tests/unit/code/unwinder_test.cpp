@@ -21,10 +21,10 @@ namespace {
 struct Seen {
     std::vector<StackFrame> frames;
     std::vector<uint64_t> expected; // return addresses, starting with the caller's caller
-    uint64_t own = 0;               // start of the function
+    uint64_t own = 0;               // start address of the function that fills this
 };
 
-// The registers stored by getcontext().
+// Converts the registers stored by getcontext().
 FrameRegisters registers_in(const ucontext_t& context, bool all_registers)
 {
     using R = FrameRegisters;
@@ -105,7 +105,8 @@ TEST_CASE("a stack is unwound like backtrace() does", "[stacks]")
 #if defined(__aarch64__)
 namespace {
 
-// Each call signs its return address with a different stack pointer. is_signed: at least one signature is not 0.
+// Each call signs its return address with a different stack pointer. Sets `is_signed` if at least one signature is not
+// 0.
 [[gnu::noinline, gnu::target("branch-protection=pac-ret")]] Seen look_behind_signatures(int depth, bool& is_signed)
 {
     Seen seen = depth ? look_behind_signatures(depth - 1, is_signed) : look(true);
@@ -122,8 +123,9 @@ TEST_CASE("signed return addresses are followed", "[stacks]")
     const Seen seen = look_behind_signatures(10, is_signed);
     REQUIRE(seen.expected.size() >= 12);
     CHECK(callers(seen) == seen.expected);
-    // Registers that the function does not save must be `unchanged`: the opcode for signatures
-    // (DW_CFA_AARCH64_negate_ra_state) is a SPARC opcode that concerns all registers (DW_CFA_GNU_window_save).
+    // Registers that the function does not save must be `unchanged`. The opcode for signatures
+    // (DW_CFA_AARCH64_negate_ra_state) has the same number as a SPARC opcode that saves all registers
+    // (DW_CFA_GNU_window_save).
     REQUIRE(seen.frames.size() > 3);
     const StackFrame& frame = seen.frames[3];
     REQUIRE(frame.code.module);
@@ -153,13 +155,13 @@ TEST_CASE("a return probe's trampoline is replaced by the real return address", 
     registers[R::sp] = top;
     unwind_entry(image, registers);
     CHECK(registers[R::ip] == caller);
-    image.replace_return(top, outer); // a function that made a tail call to the other
+    image.replace_return(top, outer); // as if a function had been probed that then made a tail call to the first one
     registers[R::sp] = top;
     unwind_entry(image, registers);
     CHECK(registers[R::ip] == outer);
 }
 
-TEST_CASE("missing registers end a stack early, without wrong frames", "[stacks]")
+TEST_CASE("if registers are missing, the stack ends early, but has no wrong frames", "[stacks]")
 {
     const Seen seen = look(false);
     const std::vector<uint64_t> found = callers(seen);

@@ -50,7 +50,7 @@ gap_record gap_of(uint32_t tid, const period& gap, std::initializer_list<period>
 
 } // namespace
 
-TEST_CASE("each part of a thread's time has a rule")
+TEST_CASE("each category of a thread's time has a rule")
 {
     for (uint32_t part = 0; part < TIME_PARTS; part++) {
         INFO(part);
@@ -66,7 +66,7 @@ TEST_CASE("a thread that waits for the GPU is not held up")
           "not held up: spends 90% of its time waiting for the GPU");
 }
 
-TEST_CASE("a wait for the GPU after a collective may be for other ranks")
+TEST_CASE("a wait for the GPU after a collective may be a wait for other ranks")
 {
     GapSigns signs{.parts = parts(TIME_WAIT, 90, TIME_CPU, 10), .cause = {}, .load = {}};
     CHECK(gap_next(signs) == gap_rule(TIME_WAIT).next);
@@ -107,7 +107,7 @@ TEST_CASE("a waker is named before its activity is known")
           "blocked on a pipe 100% of the time, waiting for feeder 11");
 }
 
-TEST_CASE("a wait that no thread ended names the event that did")
+TEST_CASE("the sentence about a wait that no thread ended names the event that ended it")
 {
     GapCauses causes;
     const auto words = [&](uint32_t tid, uint32_t part = TIME_LOCK) {

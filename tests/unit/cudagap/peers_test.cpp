@@ -42,7 +42,7 @@ TEST_CASE("peers_of reports differences between two scans by address")
     CHECK((peers[0].rtt_us(0.5) == 100 && peers[0].rtt_us(0.95) == 300));
     CHECK(peers[1].name() == "[fd00::1]:80");
 
-    // After an incomplete scan, an unknown socket may be old: its counters are not known.
+    // If the earlier scan was incomplete, an unknown socket may be old, so the growth of its counters is unknown.
     peers = peers_of(now, earlier, false);
     CHECK(peers[0].retransmits == 3);
     CHECK((!peers[1].retransmits && peers[1].connections == 1));

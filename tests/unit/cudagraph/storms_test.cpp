@@ -22,7 +22,7 @@ TEST_CASE("captures during the warm-up are not a storm")
     CHECK(storms.drain(1070 * second).empty());
 }
 
-TEST_CASE("a storm above the limit is reported once a minute, with its main source")
+TEST_CASE("a storm of captures is reported once a minute, with its main source")
 {
     Storms storms(6, 60 * second);
     uint64_t now = 1000 * second;

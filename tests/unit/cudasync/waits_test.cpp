@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint64_t second = 1'000'000'000;
 
-// A file in place of the kernel side's table; there is no queue of free places.
+// A file in place of the BPF side's table of waits. There is no queue of free slots.
 class Table {
 public:
     Table() : fd_(memfd_create("waiting", MFD_CLOEXEC))
@@ -114,7 +114,7 @@ TEST_CASE("a wait whose thread ends is reported once, with the time until then")
     REQUIRE(parts.size() == 1);
     CHECK((!parts[0].waiting && parts[0].ended));
     CHECK(parts[0].elapsed_ns == 96 * second);
-    CHECK(parts[0].new_ns + 1 - 6 * second <= 2); // the time of a report is made odd or even
+    CHECK(parts[0].new_ns + 1 - 6 * second <= 2); // +-1 ns: the times of reports are alternately odd and even
     CHECK(parts[0].key.image.pid == pid);
     waits.waiting.forget_ended();
     CHECK(!waits.go_on);
@@ -125,7 +125,7 @@ TEST_CASE("without an exit event, a wait ends when the end of its thread is noti
 {
     Waits waits;
     const Sleeper child;
-    waits.table.waits(0, child.pid(), waits.now - 30 * second); // short, because the machine may have just booted
+    waits.table.waits(0, child.pid(), waits.now - 30 * second); // only 30 s, because the machine may have just booted
     child.end();
     waits.waiting.forget_ended();
     const auto parts = waits.report(clock_ns(CLOCK_MONOTONIC) + second);
@@ -136,12 +136,12 @@ TEST_CASE("without an exit event, a wait ends when the end of its thread is noti
     CHECK(parts[0].new_ns == parts[0].elapsed_ns);
 }
 
-TEST_CASE("exec ends earlier waits, although the first thread keeps its id")
+TEST_CASE("exec ends earlier waits, although the main thread keeps its id")
 {
     Waits waits;
     waits.table.waits(1, getpid(), waits.now - 50 * second);
     waits.waiting.executed(static_cast<uint32_t>(getpid()), waits.now - 20 * second);
-    waits.table.waits(2, getpid(), waits.now - 10 * second); // the new program's
+    waits.table.waits(2, getpid(), waits.now - 10 * second); // a wait of the new program
     const auto parts = waits.report(waits.now);
     REQUIRE(parts.size() == 2);
     CHECK(parts[0].waiting);
@@ -149,7 +149,7 @@ TEST_CASE("exec ends earlier waits, although the first thread keeps its id")
     CHECK(parts[1].elapsed_ns == 30 * second);
 }
 
-TEST_CASE("neither a wait of a running thread nor a wait that returned counts as ended")
+TEST_CASE("a wait of a running thread, or a wait that returned, does not count as ended")
 {
     Waits waits;
     const Sleeper child;

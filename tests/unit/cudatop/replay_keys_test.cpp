@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys that navigate a recording, and keys that are disabled in one.
+// Keys that navigate a recording, and keys that are disabled during replay.
 #include "tests/unit/screen/screen_fixture.hpp"
 
 #include <utility>
@@ -32,7 +32,7 @@ TEST_CASE("keys play a recording, step through it, and skip minutes")
                     {Action::step, 1}, {Action::leap, -1}, {Action::leap, 1}};
     CHECK(asked(stage, U" +-[]{}") == all);
     CHECK_FALSE(stage.state.paused);
-    stage.press(key::enter); // also in an opened row
+    stage.press(key::enter); // the keys also work in an opened row
     CHECK(stage.state.view == View::detail);
     CHECK(asked(stage, U" +-[]{}") == all);
 }

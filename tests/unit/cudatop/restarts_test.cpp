@@ -28,7 +28,7 @@ struct Lives {
 
 } // namespace
 
-TEST_CASE("a loop is reported from the second restart on", "[restarts]")
+TEST_CASE("a restart loop is reported from the second restart on", "[restarts]")
 {
     Lives lives;
     for (uint64_t i = 0; i < 5; i++) {
@@ -50,10 +50,10 @@ TEST_CASE("a loop is reported from the second restart on", "[restarts]")
     CHECK(lives.at(8 * second).size() == 1);
     CHECK(lives.at(10 * second).empty()); // nothing has started for 6 s
     lives.start(100 * second);
-    CHECK(lives.at(100 * second).empty()); // the others are too old
+    CHECK(lives.at(100 * second).empty()); // the earlier starts are too old
 }
 
-TEST_CASE("processes that run at the same time are no loop", "[restarts]")
+TEST_CASE("processes that run at the same time are not a restart loop", "[restarts]")
 {
     Lives lives;
     std::vector<ImageId> ranks;
@@ -64,7 +64,7 @@ TEST_CASE("processes that run at the same time are no loop", "[restarts]")
     CHECK(lives.at(3 * second).empty());
 }
 
-TEST_CASE("only processes with the same name, place and parent restart each other", "[restarts]")
+TEST_CASE("only processes with the same name, place and parent count as restarts of each other", "[restarts]")
 {
     Restarts::Process others[3];
     std::string names[3] = {"a", "a", "a"};
@@ -108,7 +108,7 @@ TEST_CASE("only processes with the same name, place and parent restart each othe
     CHECK(lives.at(3 * second).size() == loops);
 }
 
-TEST_CASE("exec is no restart", "[restarts]")
+TEST_CASE("exec is not a restart", "[restarts]")
 {
     Lives lives;
     for (uint64_t i = 0; i < 4; i++) {

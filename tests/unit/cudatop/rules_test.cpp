@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each rule fires on figures at its threshold, and not on figures just below it.
+// Each rule fires on values at its threshold, and not on values just below it.
 #include "tools/cudatop/rules.hpp"
 
 #include "tools/cudatop/diagnosis.hpp"
@@ -264,7 +264,7 @@ const Case cases[] = {
      [](Signs& s) { s.neighbour->percent = 79; }},
 };
 
-// Findings by rule, of the rules that fire.
+// Findings of the rules that fire, by rule name.
 std::map<std::string_view, Finding> found(const Signs& signs)
 {
     std::map<std::string_view, Finding> all;
@@ -281,15 +281,15 @@ TEST_CASE("no rule fires on a healthy process", "[rules]")
     CHECK(found({}).empty());
     CHECK(found(busy()).empty());
     Signs signs = busy();
-    signs.copies = signs.synchronous = 23000; // large ones
+    signs.copies = signs.synchronous = 23000; // the copies are large
     signs.polls = 4000 * 5;
-    signs.wait = {3600, "an event"}; // while other threads launch
-    signs.waiting_percent = 100;     // asleep
+    signs.wait = {3600, "an event"}; // other threads launch meanwhile
+    signs.waiting_percent = 100;     // the waiting threads are asleep, not spinning
     signs.cpu_percent = 30;
-    signs.grown_bytes = 1 << 30; // in one step
+    signs.grown_bytes = 1 << 30; // allocated at once, not continuously
     signs.off_cpu_percent = 95;  // the GPU is busy
     signs.gpu_percent = 97;
-    signs.captured = 200; // only at the start
+    signs.captured = 200; // captures only at the start
     signs.captures = signs.instantiations = 20;
     signs.capturing_seconds = 1;
     CHECK(found(signs).empty());
@@ -322,7 +322,7 @@ TEST_CASE("every rule has a case here, a name that fits its column, and a comman
     }
 }
 
-TEST_CASE("spun time is the CPU time that cannot have been used outside waits", "[diagnosis]")
+TEST_CASE("spun time is the part of the CPU time that does not fit into the time outside waits", "[diagnosis]")
 {
     CHECK(spun_ns(900, 1000, 1000) == 900);
     CHECK(spun_ns(900, 50, 1000) == 0);

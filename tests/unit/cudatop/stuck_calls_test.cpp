@@ -13,11 +13,12 @@ constexpr pid_t pid = 77;
 constexpr uint32_t tid = 78;
 constexpr uint32_t launch = 1, synchronize = 2, load = 3; // numbers of functions
 
-// A process with one thread. at: seconds.
+// A process with one thread. `at` is a time in seconds after `begin`.
 struct Fixture {
     StuckThreads threads{{{.is_counted = true}, {.is_wait = true}, {}}};
 
-    // Returns whether the thread's stack is searched. The answer is then `call` (0: none).
+    // Inspects the thread. Returns true if its stack is searched, in which case the search finds a call of function
+    // `call` (0: no call).
     bool inspect(uint64_t at, uint64_t registers, uint32_t call, uint64_t caller = 5)
     {
         const uint64_t now = begin + at * second;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs in the environment of processes, and in DRA claims.
+// Parsing of the GPUs that a process's environment or a Kubernetes DRA claim lists.
 #include "tools/gpuspend/allotments.hpp"
 #include "tools/gpuspend/grants.hpp"
 

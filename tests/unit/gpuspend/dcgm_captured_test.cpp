@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captured pages of two exporters. Names, HELP and TYPE, the order of labels, and the formats of numbers are original;
-// UUIDs and host names are made up. The versions of dcgm-exporter are not known.
+// Metrics pages captured from two running dcgm-exporters. Names, HELP and TYPE, the order of labels, and the formats of
+// numbers are original; UUIDs and host names are replaced. The versions of dcgm-exporter are not known.
 #include "tools/gpuspend/dcgm.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -24,7 +24,8 @@ std::string shown(const DcgmPage& of)
 }
 
 struct Metric {
-    std::string_view name, help, of_instances, of_gpu; // empty: not on the page
+    std::string_view name, help, of_instances, of_gpu; // of_instances, of_gpu: values; empty: the metric is not on the
+                                                       // page
 };
 
 std::string head(const Metric& metric)
@@ -34,7 +35,7 @@ std::string head(const Metric& metric)
 
 } // namespace
 
-// Driver 535.129.03: an A800 with three GPU instances, and one without MIG. Instances have no GPU_UTIL.
+// Driver 535.129.03, two A800: one with three GPU instances, one without MIG. Instances have no GPU_UTIL.
 TEST_CASE("a captured page of an A800 with MIG", "[dcgm]")
 {
     constexpr Metric metrics[] = {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t second = 1'000'000'000;
 
-// In the format of version 4.2, with a device that two pods share, and one with MIG.
+// A page in the format of version 4.2, with a device that two pods share, and a device with MIG.
 const std::string page =
     "# HELP DCGM_FI_DEV_GPU_UTIL GPU utilization (in %).\n"
     "# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n"
@@ -75,7 +75,7 @@ TEST_CASE("a page of dcgm-exporter is parsed", "[dcgm]")
               "DCGM_FI_PROF_DRAM_UTIL_RATIO{UUID=\"GPU-a\"} 0.2") == "GPU-a 1000000 0 100000 200000 - -\n");
 }
 
-TEST_CASE("figures of pods and processes do not count as a device's", "[dcgm]")
+TEST_CASE("values of pods and processes do not count as values of the device", "[dcgm]")
 {
     const DcgmPage of = parse_dcgm_page("DCGM_FI_DEV_GPU_UTIL{UUID=\"GPU-a\",pod=\"x\"} 30\n"
                                         "DCGM_FI_DEV_GPU_UTIL{UUID=\"GPU-a\",pod=\"y\"} 40\n"
@@ -129,7 +129,7 @@ TEST_CASE("a page is read from a file unless it is too old", "[dcgm]")
     dcgm.refresh(0);
     CHECK(dcgm.error() == "No such file or directory");
     folder.write("page", page);
-    dcgm.refresh(second); // polled again after some seconds
+    dcgm.refresh(second); // the file is read again only after some seconds
     CHECK(!dcgm.error().empty());
     dcgm.refresh(10 * second);
     CHECK(dcgm.error().empty());

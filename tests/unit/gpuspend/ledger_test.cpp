@@ -88,8 +88,8 @@ TEST_CASE("a device with one holder is used, idle or unallocated", "[spend]")
     check_sums(ledger);
 }
 
-// One tenant's kernel runs for the whole second; another's thousand kernels take a tenth of it. The first holds three
-// times the memory. Each kind of split gives a different result.
+// One tenant has a kernel that runs for a whole second, and three times as much memory as the other. The other has a
+// thousand kernels, which run for a tenth of that second. Each kind of split gives a different result.
 TEST_CASE("splits differ for one long kernel and many small ones", "[spend]")
 {
     const auto share = [](SplitBy split) {
@@ -108,7 +108,7 @@ TEST_CASE("splits differ for one long kernel and many small ones", "[spend]")
     CHECK(fmt::format("{:.3f}", share(SplitBy::memory)) == "0.750");
 }
 
-TEST_CASE("without counted activity, time is divided equally, and marked", "[spend]")
+TEST_CASE("time without counted activity is divided equally, and marked as such", "[spend]")
 {
     Ledger ledger(SplitBy::busy); // the driver takes no samples
     ledger.add(slice(second, {holder("a", 5), holder("b")}));
@@ -118,7 +118,7 @@ TEST_CASE("without counted activity, time is divided equally, and marked", "[spe
     check_sums(ledger);
 }
 
-TEST_CASE("replicas that are not allocated are unallocated time", "[spend]")
+TEST_CASE("the time of replicas that are not allocated is unallocated", "[spend]")
 {
     Holder a = holder("a"), b = holder("b");
     a.parts = 1;
@@ -127,14 +127,14 @@ TEST_CASE("replicas that are not allocated are unallocated time", "[spend]")
     Ledger ledger;
     ledger.add(slice(4 * second, {a, b}, "GPU-a", 4));
     CHECK(ledger.devices().begin()->second.unallocated_ns == second);
-    CHECK(account(ledger, "a").idle_ns == second); // by replicas, because there were no launches
+    CHECK(account(ledger, "a").idle_ns == second); // divided by replicas, because there were no launches
     CHECK(account(ledger, "b").idle_ns == 2 * second);
     CHECK(account(ledger, "b").allocated_ns == 2 * second);
     CHECK(account(ledger, "b").resident_ns == 0);
     check_sums(ledger);
 }
 
-TEST_CASE("sums of random slices add up", "[spend]")
+TEST_CASE("the tenants' times and costs add up to the device's, for random slices", "[spend]")
 {
     std::mt19937_64 random(7);
     for (const SplitBy split : {SplitBy::launches, SplitBy::busy, SplitBy::memory}) {
@@ -167,8 +167,8 @@ TEST_CASE("tenants above the limit are merged into one", "[spend]")
     check_sums(ledger);
 }
 
-// A month of short-lived pods, added up as gpuspend does: by ids, and by names at each report.
-TEST_CASE("many pods take bounded memory, and add up", "[spend]")
+// A simulated month of short-lived pods. As in gpuspend, times are summed by pod id, and at each report by pod name.
+TEST_CASE("many pods take bounded memory, and their times add up", "[spend]")
 {
     SpendState state{.view = "pod", .began_ns = 0, .saved_ns = 0, .ledger = Ledger()};
     size_t largest = 0;
@@ -179,7 +179,7 @@ TEST_CASE("many pods take bounded memory, and add up", "[spend]")
             ledger.add(slice(second, {one}));
             ledger.saw_pod(one.tenant, one.tenant.id);
         }
-        const bool own_names = report >= 200; // the pods of earlier reports share one name, like pods of a workload
+        const bool own_names = report >= 200; // the pods of earlier reports share one name
         const auto name = [&](const Tenant& of) { return tenant(own_names ? of.id : "trainer-0"); };
         state.ledger.add(ledger.named(name));
         if (report == 199)
@@ -195,7 +195,7 @@ TEST_CASE("many pods take bounded memory, and add up", "[spend]")
     check_sums(state.ledger);
 }
 
-TEST_CASE("efficiency counts while the tenant launches", "[spend]")
+TEST_CASE("efficiency is measured only while the tenant launches", "[spend]")
 {
     Ledger ledger;
     Slice one = slice(second, {holder("a", 1)});
@@ -216,7 +216,7 @@ TEST_CASE("efficiency counts while the tenant launches", "[spend]")
     CHECK(!of.mean(Figure::dram_active));
     CHECK(of.shared_ns == 0);
     CHECK(measured_by_text(of.sources) == "nvml,dcgm");
-    // Time without launches does not count; time with a second holder is marked as shared.
+    // Time without launches does not count for efficiency; time with a second holder is marked as shared.
     one.devices.front().holders.push_back(holder("b"));
     ledger.add(one);
     CHECK(account(ledger, "b").efficiency.sources == 0);

@@ -43,7 +43,7 @@ struct Machine {
 
 } // namespace
 
-TEST_CASE("MIG instances have their part of the device's time", "[spend]")
+TEST_CASE("each MIG instance gets its share of the device's time", "[spend]")
 {
     Machine machine;
     using Times = std::map<std::string, uint64_t>;
@@ -56,15 +56,15 @@ TEST_CASE("MIG instances have their part of the device's time", "[spend]")
     CHECK(machine.named("MIG-w") == "MIG-w");
     CHECK(machine.at({Gpu::By::index, 0, 5, 1}) == "MIG-w");
     CHECK(machine.at({Gpu::By::file, 4, 5, 0}) == "MIG-z");
-    CHECK(machine.at({Gpu::By::index, 0, 5}) == "-");        // one of two, not known which
-    CHECK(machine.at({Gpu::By::index, 0, 5, 7}) == "-");     // newer than the list of instances
-    CHECK(machine.at({Gpu::By::index, 0, 2, 0}) == "MIG-y"); // the whole instance
+    CHECK(machine.at({Gpu::By::index, 0, 5}) == "-");        // one of two compute instances, unknown which
+    CHECK(machine.at({Gpu::By::index, 0, 5, 7}) == "-");     // an instance that the list does not contain yet
+    CHECK(machine.at({Gpu::By::index, 0, 2, 0}) == "MIG-y"); // the only compute instance
     CHECK(machine.named("MIG-x") == "MIG-x");
     CHECK(machine.named("0") == "GPU-a");
     CHECK(machine.at({Gpu::By::index, 0, 2}) == "MIG-y");
-    CHECK(machine.at({Gpu::By::index, 0}) == "-"); // one of several, not known which
+    CHECK(machine.at({Gpu::By::index, 0}) == "-"); // one of several instances, unknown which
     CHECK(machine.at({Gpu::By::file, 4}) == "-");
-    CHECK(machine.at({Gpu::By::index, 0, 6}) == "-"); // newer than the list
+    CHECK(machine.at({Gpu::By::index, 0, 6}) == "-"); // an instance that the list does not contain yet
     CHECK(machine.at({Gpu::By::index, 1}) == "GPU-b");
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("MIG instances are removed, devices are not", "[spend]")
     machine.refresh("device 0\nuuid GPU-a\nmig 1\ninstance 1 0 4 MIG-new\n" + whole);
     CHECK(machine.times(7) == std::map<std::string, uint64_t>{{"GPU-a", 3}, {"MIG-new", 4}, {"GPU-b", 7}});
     CHECK(machine.at({Gpu::By::index, 0}) == "MIG-new");     // the only instance
-    machine.refresh("fail device 0 15\ndevice 0\n" + whole); // a failed device is still paid for
+    machine.refresh("fail device 0 15\ndevice 0\n" + whole); // a failed device still costs money
     CHECK(machine.times(7).size() == 3);
     machine.refresh("device 0\nuuid GPU-a\nmig 0\n" + whole);
     CHECK(machine.times(7) == std::map<std::string, uint64_t>{{"GPU-a", 7}, {"GPU-b", 7}});

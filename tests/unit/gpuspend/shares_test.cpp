@@ -13,7 +13,7 @@ TEST_CASE("parts add up to the amount", "[spend]")
     CHECK(divided(10, Parts{1, 1, 1}) == Parts{4, 3, 3});
     CHECK(divided(10, Parts{1, 2, 2}) == Parts{2, 4, 4});
     CHECK(divided(100, Parts{1, 0, 999}) == Parts{0, 0, 100});
-    CHECK(divided(7, Parts{0, 0}) == Parts{4, 3}); // no weights
+    CHECK(divided(7, Parts{0, 0}) == Parts{4, 3}); // all weights are 0: equal parts
     CHECK(divided(0, Parts{3, 5}) == Parts{0, 0});
     CHECK(divided(5, Parts{}).empty());
     CHECK(divided(UINT64_MAX, Parts{UINT64_MAX, UINT64_MAX}) == Parts{UINT64_MAX / 2 + 1, UINT64_MAX / 2});

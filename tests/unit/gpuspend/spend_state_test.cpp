@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// State files are replaced atomically: a kill at any point loses nothing that was saved, and counts nothing twice.
+// State files are replaced atomically: if a run is killed at any point, no saved time is lost or counted twice.
 #include "tools/gpuspend/spend_state.hpp"
 
 #include "base/error.hpp"
@@ -71,12 +71,12 @@ TEST_CASE("a state survives writing and reading", "[spend]")
     CHECK(SpendState{.view = {}, .began_ns = 5, .saved_ns = 12, .ledger = Ledger()}.unseen_ns() == 7);
 }
 
-TEST_CASE("a state keeps and covers its sums when the clock is set back", "[spend]")
+TEST_CASE("if the clock is set back, a state keeps its sums, and its period still covers them", "[spend]")
 {
     constexpr uint64_t day = 86400 * second;
     SpendState all = state(5);
     all.began_ns += 2 * day;
-    all.saved_ns += 2 * day + 7 * second; // 7 s unseen
+    all.saved_ns += 2 * day + 7 * second; // 7 s that the ledger does not cover
     CHECK(all.saved_at(all.saved_ns - day) == day);
     CHECK(all.unseen_ns() == 7 * second);
     CHECK(all.saved_at(all.saved_ns + second) == 0);
@@ -87,7 +87,7 @@ TEST_CASE("a state keeps and covers its sums when the clock is set back", "[spen
     CHECK(read.unseen_ns() == 0);
     CHECK(read.saved_at(read.saved_ns) == day);
     CHECK(read.saved_ns - read.began_ns == 5 * second);
-    CHECK(read.saved_at(3 * second) > day); // the clock shows less than the ledger's 5 s
+    CHECK(read.saved_at(3 * second) > day); // the clock is at 3 s, before the ledger's 5 s can have passed
     CHECK(read.began_ns == 0);
     CHECK(read.ledger.ns() == 5 * second);
 }

@@ -7,7 +7,7 @@ using namespace gpusnoop;
 
 namespace {
 
-// Stacks 0 and 1 print alike; 2 is another line of the same function.
+// Stacks 0 and 1 have the same text; stack 2 is at another line of the same function.
 CodePlaces::Source made_up()
 {
     return {[](const ImageId&, int32_t stack, uint64_t) {
@@ -20,7 +20,7 @@ CodePlaces::Source made_up()
 
 } // namespace
 
-TEST_CASE("stacks that print alike share a number")
+TEST_CASE("stacks with the same text share a number")
 {
     CodePlaces places(CodePlaces::By::stack, made_up());
     const int32_t first = places.number_of({}, 0, 7);

@@ -34,7 +34,8 @@ double seconds_of(auto work)
     return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
 }
 
-// Function types that each contain the previous one twice: the result doubles with every level.
+// A name with nested function types, each of which contains the previous one twice: the demangled name doubles with
+// every level.
 std::string doubling_name(int levels)
 {
     auto reference = [](int id) {
@@ -101,7 +102,7 @@ TEST_CASE("names are demangled", "[demangle]")
     CHECK((demangle(std::string_view("_Z1fv\0", 6)) == std::string_view("_Z1fv\0", 6)));
 }
 
-TEST_CASE("names that are too long for the library have their scopes demangled", "[demangle]")
+TEST_CASE("of names that are too long for the library, the scopes are demangled", "[demangle]")
 {
     std::string arguments = "J4TileI6half_tLi0EE";
     for (int i = 1; i < 200; ++i)

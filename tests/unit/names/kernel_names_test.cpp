@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of real kernels as tables show them.
+// Names of real kernels, shortened as in tables.
 #include "names/demangle.hpp"
 #include "names/kernel_text.hpp"
 

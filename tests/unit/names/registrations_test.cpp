@@ -115,7 +115,7 @@ TEST_CASE("a helper process scans a file", "[registrations]")
     CHECK_FALSE(answer_of(Fd()));
 }
 
-TEST_CASE("registrations are serialized, and invalid bytes are rejected", "[registrations]")
+TEST_CASE("registrations survive serialization, and invalid bytes are rejected", "[registrations]")
 {
     const std::string bytes = encode(few());
     const auto back = decode_registrations(bytes);

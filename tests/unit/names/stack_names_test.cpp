@@ -300,7 +300,8 @@ TEST_CASE("addresses in a stripped program are shown as virtual addresses")
     const Program named("program");
     const Program bare("bare");
     StackNames symbols;
-    // The stripped and the full program have the same code, so nm on the latter prints the offset.
+    // The stripped and the full program have the same code, so nm of the full program prints the function's offset in
+    // both.
     const std::string list = fixtures().path("symbols");
     REQUIRE(fixtures().try_run("nm program | awk '$3 == \"outer\" { print $1 }' > symbols"));
     uint64_t outer = 0;
@@ -400,7 +401,8 @@ TEST_CASE("the vdso and libc have symbols, data has none")
     CHECK(frame(symbols, id, data).starts_with("0x"));
     CHECK(symbols.frames(id, std::array{libc + 1, data, uint64_t{0x7070610065637564}}) ==
           Strings{"gnu_get_libc_version+0x1 (libc.so.6)"});
-    CHECK(symbols.frames(id, std::array{libc + 1, data, libc + 2}).size() == 3); // kept between two code addresses
+    CHECK(symbols.frames(id, std::array{libc + 1, data, libc + 2}).size() == 3); // an address without a symbol is kept
+                                                                                 // between two code addresses
 }
 
 TEST_CASE("many images and many addresses are symbolized")
@@ -425,7 +427,7 @@ TEST_CASE("malformed files do no harm")
         const Mapped mapped(path, size);
         for (uint64_t offset = 0; offset < size; offset += 64) {
             std::string text;
-            // On a busy machine, a helper's answer may be late and serve the next question.
+            // On a busy machine, a helper's answer may be late, so that only a later try gets it.
             for (int tries = 0; tries < 250 && text.find("strange.so") == std::string::npos; tries++) {
                 if (tries)
                     std::this_thread::sleep_for(std::chrono::milliseconds(20));

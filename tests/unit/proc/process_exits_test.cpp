@@ -20,7 +20,7 @@ TEST_CASE("a process exits with its last thread", "[process-exits]")
     CHECK(exits.drain_unreported().empty());
     CHECK(exits.thread_exited(child.pid(), child.end_one()) == Exit::thread);
     CHECK(exits.thread_exited(child.pid(), child.end_one()) == Exit::process);
-    CHECK(exits.thread_exited(child.pid(), child.pid()) == Exit::process); // the tracker has forgotten it
+    CHECK(exits.thread_exited(child.pid(), child.pid()) == Exit::process); // the process is no longer tracked
 }
 
 TEST_CASE("a process whose main thread exits last", "[process-exits]")

@@ -82,7 +82,7 @@ pid_t dead_process()
     return pid;
 }
 
-// Two pages; only the first one is mapped.
+// Two pages of address space; only the first one is mapped.
 class HalfMapped {
 public:
     HalfMapped()
@@ -225,7 +225,7 @@ TEST_CASE("reads names, ids and threads", "[process]")
     }).join();
 }
 
-TEST_CASE("the start time of a process is right, whatever its name is", "[process]")
+TEST_CASE("the start time of a process is read correctly, whatever its name is", "[process]")
 {
     const auto now = [] {
         timespec t{};
@@ -349,7 +349,7 @@ TEST_CASE("fails to read unmapped memory", "[process]")
         CHECK_FALSE(read_memory(getpid(), address, to.data(), 64));
 }
 
-TEST_CASE("reads memory that its owner may not read", "[process]")
+TEST_CASE("reads memory that the process itself may not read", "[process]")
 {
     auto* page = static_cast<char*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     std::memcpy(page, "kept", sizeof("kept"));

@@ -26,7 +26,8 @@ namespace gpusnoop {
 
 class ThreadsOfChild {
 public:
-    // others: number of threads besides the main thread. prepare: runs in the child first.
+    // `others`: number of threads besides the main thread. `prepare`: function that the child runs before it starts
+    // threads.
     explicit ThreadsOfChild(
         size_t others, const std::function<void()>& prepare = [] {})
         : pid_(fork())

@@ -33,7 +33,7 @@ TEST_CASE("a blocked process is reported as blocked, and others are not", "[blam
     CHECK(reports.empty());
 }
 
-TEST_CASE("the first crash over a file of a process is forgiven", "[blame]")
+TEST_CASE("the first crash of a helper over a file is forgiven, once per process", "[blame]")
 {
     std::vector<std::string> reports;
     Blame blame("it is not traced", "", [&reports](std::string text) { reports.push_back(std::move(text)); });

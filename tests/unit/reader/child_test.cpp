@@ -61,7 +61,7 @@ TEST_CASE("only a child whose work returns has succeeded", "[child]")
 
 TEST_CASE("a killed child that exits late is reaped when the next one starts", "[child]")
 {
-    // A traced child cannot be reaped before its tracer has seen the exit or has exited itself.
+    // A traced child cannot be reaped until its tracer has handled the child's exit, or has exited itself.
     std::array<int, 2> ends{-1, -1};
     REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
     std::string folder;
@@ -95,7 +95,7 @@ TEST_CASE("a descriptor that is closed after the start of a child does not stay 
     REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
     const Fd from(ends[0]);
     Fd to(ends[1]);
-    // Both on one CPU, so the child runs only while its owner waits.
+    // Parent and child share one CPU, so the child runs only while the parent waits.
     cpu_set_t before, one;
     CPU_ZERO(&one);
     CPU_SET(sched_getcpu(), &one);

@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto slow = 1s; // longer than the wait budget of the loop
+constexpr auto slow = 1s; // longer than the loop may wait for helpers
 
 // Sends each message back. Some messages make it hang, crash or wait.
 void echo(Helper::Task& task)
@@ -103,7 +103,7 @@ TEST_CASE("helpers that share a budget delay the loop no more than one helper do
     CHECK(waited < slow - 200ms);
 }
 
-TEST_CASE("a process with slow answers gets a share of the helper, and others get answers", "[reader]")
+TEST_CASE("a process with slow answers gets only part of the helper's time, so others get answers", "[reader]")
 {
     EchoReader echoes;
     unsigned sent = 0;
@@ -198,7 +198,7 @@ TEST_CASE("a helper that sends an invalid answer is replaced", "[reader]")
 
 TEST_CASE("another helper starts while one is slow, and each works on one question", "[reader]")
 {
-    // Shared with the helpers, which are forks: set once the slow one may answer.
+    // In memory shared with the helpers, which are forked; set when the slow helper may answer.
     std::atomic<bool>* const may_answer = static_cast<std::atomic<bool>*>(
         mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     REQUIRE(may_answer != MAP_FAILED);
@@ -262,7 +262,7 @@ TEST_CASE("an answer may take several messages", "[reader]")
     CHECK(small.add(".123456") == Reader::Reply::invalid);
 }
 
-TEST_CASE("without blame, a helper is started once a minute after three consecutive deaths", "[reader]")
+TEST_CASE("without blame, a helper that died three times in a row is restarted once a minute", "[reader]")
 {
     Reader::Clock::time_point now = Reader::Clock::now();
     unsigned deaths = 0;

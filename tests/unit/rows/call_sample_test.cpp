@@ -23,7 +23,7 @@ CallDelta copies(uint64_t count, uint32_t pid = 1)
 
 } // namespace
 
-TEST_CASE("calls of the windows are scaled to all CPU time", "[call_sample]")
+TEST_CASE("calls counted in sampling windows are scaled to the process's total CPU time", "[call_sample]")
 {
     CallSample sample(1000);
     CHECK(sample.drain(2000).empty()); // no window yet
@@ -39,7 +39,8 @@ TEST_CASE("calls of the windows are scaled to all CPU time", "[call_sample]")
     CHECK(static_cast<int64_t>(all[0][COPY_CONTINUED]) == -20); // -1 in each of four windows, scaled by five
     CHECK(sample.accuracy().percent == Catch::Approx(20));
     REQUIRE(sample.accuracy().error);
-    CHECK(*sample.accuracy().error == Catch::Approx(3.5)); // the windows are equal, so only the probe cost has an error
+    CHECK(*sample.accuracy().error == Catch::Approx(3.5)); // the windows have equal rates, so the only error is that of
+                                                           // the probe cost
     CHECK(sample.drain(12000).empty());
 }
 

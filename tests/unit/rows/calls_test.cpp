@@ -34,7 +34,7 @@ call_key kernel(uint64_t number, uint32_t tid = 0)
     return key;
 }
 
-// Simulated kernel side: programs on many CPUs, which first look up a row and later add to it.
+// Simulated BPF side: programs on many CPUs, which first look up a row and later add to it.
 class Machine : public CallRows {
 public:
     Machine(size_t rows, size_t cpus) : capacity_(rows), cpus_(cpus) {}
@@ -52,7 +52,7 @@ public:
     }
     // Called right after the switch to the other generation.
     std::function<void()> meanwhile = [] {};
-    // A program that has looked up its row, and is preempted before it adds to it.
+    // Starts a call whose program has looked up its row, and is preempted before it adds to the row.
     void begin(const call_key& key, size_t cpu) { open_.push_back(look_up(key, cpu)); }
     call_stats& row(const call_key& key, size_t cpu) { return *look_up(key, cpu); }
 
@@ -110,7 +110,7 @@ struct Table {
         machine = made.get();
         table.emplace(std::move(made), own_maxima);
     }
-    // Returns the longest duration.
+    // Adds the drained calls to `counted`, and returns the longest duration.
     uint64_t drain()
     {
         uint64_t max_ns = 0;
@@ -129,7 +129,7 @@ struct Table {
 
 } // namespace
 
-TEST_CASE("a week of new kernels on 256 CPUs passes through a table that is full within minutes")
+TEST_CASE("a week of new kernels on 256 CPUs is counted exactly in a table that they fill within minutes")
 {
     constexpr size_t rows = 512, cpus = 256, days = sanitized ? 1 : 7, minutes = days * 24 * 60;
     Table t(rows, cpus);
@@ -167,7 +167,7 @@ TEST_CASE("no call is lost if its program is preempted during the switch of gene
     CHECK(t.machine->switches == 1);
 }
 
-TEST_CASE("an interval has the maximum of its own calls")
+TEST_CASE("the maximum of an interval is that of the interval's own calls")
 {
     Table t(16, 4, true);
     const auto call = [&](uint64_t duration_ns) { REQUIRE(t.machine->call(kernel(3), duration_ns % 4, duration_ns)); };
@@ -175,7 +175,7 @@ TEST_CASE("an interval has the maximum of its own calls")
     call(1'300'002);
     CHECK(t.drain() == 1'300'002);
     call(1'100'003);
-    t.machine->meanwhile = [&] { call(1'200'000); }; // during the switch: counts in the next interval
+    t.machine->meanwhile = [&] { call(1'200'000); }; // a call during the switch counts in the next interval
     CHECK(t.drain() == 1'100'003);
     t.machine->meanwhile = [] {};
     call(1'150'000);
@@ -185,7 +185,7 @@ TEST_CASE("an interval has the maximum of its own calls")
     CHECK(t.machine->size() == 0);
 }
 
-TEST_CASE("the last calls of an exited process are not left for the next interval")
+TEST_CASE("the last calls of an exited process are reported at once, not in the next interval")
 {
     Table t(16, 4, true);
     REQUIRE(t.machine->call(kernel(3), 0, 5));
@@ -196,14 +196,14 @@ TEST_CASE("the last calls of an exited process are not left for the next interva
     CHECK(t.machine->size() == 0);
 }
 
-TEST_CASE("without new rows a maximum is bounded by the time of the interval")
+TEST_CASE("if the generation cannot be switched, a maximum is at most the interval's total duration")
 {
     Table t(16, 4, true);
     t.machine->refuses = true;
     REQUIRE(t.machine->call(kernel(3), 0, 1300));
     CHECK(t.drain() == 1300);
     REQUIRE(t.machine->call(kernel(3), 0, 1100));
-    t.drain(); // reads the row of the new generation
+    t.drain(); // from now on, calls are in the row of the new generation
     REQUIRE(t.machine->call(kernel(3), 0, 1000));
     CHECK(t.drain() == 1000);
     CHECK(t.counted[3] == 3);
@@ -319,7 +319,7 @@ TEST_CASE("a report of more rows than the limit has the same sums")
     CHECK(sums.merged() == 0);
 }
 
-TEST_CASE("a process that creates many rows loses detail, and other processes keep theirs")
+TEST_CASE("if a process creates many rows, its rows are merged, but not those of other processes")
 {
     CallSums sums(160);
     const auto add = [&](uint32_t pid, uint64_t number) {

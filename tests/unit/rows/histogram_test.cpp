@@ -63,7 +63,7 @@ TEST_CASE("buckets leave no gap", "[histogram]")
     CHECK(Histogram::bucket_high(HISTOGRAM_BUCKETS - 1) == UINT64_MAX);
 }
 
-TEST_CASE("octaves are bcc's slots", "[histogram]")
+TEST_CASE("octaves have the same bounds as bcc's slots", "[histogram]")
 {
     for (uint64_t v : test_values()) {
         Histogram histogram;
@@ -154,7 +154,7 @@ TEST_CASE("star_histogram() starts at the first non-empty octave", "[histogram]"
           "        32 -> 63         : 1        |*************                           |\n");
 }
 
-TEST_CASE("from 2^33 on, bounds are wider and there are half as many stars", "[histogram]")
+TEST_CASE("from 2^33 on, the columns of bounds are wider, and bars have half as many stars", "[histogram]")
 {
     CHECK(gpusnoop::star_histogram(of_octaves({{32, 2}}), "bytes") ==
           "     bytes               : count    distribution\n"

@@ -37,7 +37,7 @@ holding_record ended(uint32_t context)
     return record;
 }
 
-// Record of an overwritten entry of device memory.
+// Record of an allocation of device memory whose entry was overwritten.
 holding_record replaced(uint64_t bytes, uint32_t context, uint8_t device)
 {
     holding_record record{};
@@ -72,7 +72,7 @@ TEST_CASE("held memory is allocations minus frees")
     holdings.add(calls(KIND_ALLOC, 3, 3000));
     holdings.add(calls(KIND_FREE, 1, 1000));
     CHECK(is(sum(holdings.now()), 2, 2000));
-    // Rows of calls are separate by duration, rows of held memory are not.
+    // Calls have separate rows by duration; held memory does not.
     CallDelta timed = calls(KIND_FREE, 2, 2000);
     timed.key.duration = 17;
     timed.key.layer = LAYER_RUNTIME;
@@ -81,7 +81,7 @@ TEST_CASE("held memory is allocations minus frees")
     CHECK(!holdings.holds(process));
 }
 
-TEST_CASE("a free may be read before its allocation")
+TEST_CASE("a free that is read before its allocation is counted")
 {
     Holdings holdings;
     holdings.add(calls(KIND_FREE, 1, 1000));
@@ -102,7 +102,7 @@ TEST_CASE("failed calls, frees of unknown memory and trims change nothing")
     CHECK(!holdings.approximate(process));
 }
 
-TEST_CASE("untracked allocations are not counted, and make the process's figures approximate")
+TEST_CASE("untracked allocations are not counted, and the process's memory is marked as approximate")
 {
     Holdings holdings;
     CallDelta untracked = calls(KIND_ALLOC, 5, 5000);
@@ -119,9 +119,10 @@ TEST_CASE("the end of a context releases its memory")
     Holdings holdings;
     holdings.add(calls(KIND_ALLOC, 2, 2000, 5));
     holdings.add(calls(KIND_ALLOC, 1, 700, 6));
-    holdings.add(calls(KIND_ALLOC, 1, 64, 0, HOLDING_POOL)); // not of a context
+    holdings.add(calls(KIND_ALLOC, 1, 64, 0, HOLDING_POOL)); // does not belong to a context
     holdings.context_ended(ended(5));
-    CHECK(is(sum(holdings.now()), 4, 2764)); // not yet: some of its allocations may still be unread
+    CHECK(is(sum(holdings.now()), 4, 2764)); // not released yet, because some of the context's allocations may still be
+                                             // unread
     holdings.apply_ended_contexts();
     CHECK(is(sum(holdings.now()), 2, 764));
     CHECK(is(sum(holdings.drain_released()), 2, 2000));
@@ -135,7 +136,7 @@ TEST_CASE("the end of a context releases its memory")
     CHECK(is(sum(holdings.drain_released()), 0, 0));
 }
 
-TEST_CASE("the end of an unknown context makes figures approximate if memory may have been allocated in it")
+TEST_CASE("the end of an unknown context makes held memory approximate if memory may have been allocated in it")
 {
     Holdings holdings;
     holdings.add(calls(KIND_ALLOC, 1, 64, 0, HOLDING_POOL));
@@ -224,7 +225,7 @@ TEST_CASE("forget() drops the memory that a process holds")
     CHECK(!holdings.holds(process));
 }
 
-TEST_CASE("every kind has a name, and kinds whose handles may collide have different spaces")
+TEST_CASE("every kind has a name, and kinds that can have equal handles are in different spaces")
 {
     std::set<std::string_view> names;
     for (uint8_t what = 0; what < HOLDINGS; what++)

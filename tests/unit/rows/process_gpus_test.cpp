@@ -121,12 +121,12 @@ TEST_CASE("NVML's list takes precedence, and its minor numbers map files to GPU 
     CHECK(machine.of(3) == "0 files");
     CHECK(machine.of(4) == "0/gi7 nvml");
     CHECK(machine.of(5) == "nvidia9 files"); // a GPU that NVML does not list
-    CHECK(machine.scans == 2);               // only processes that NVML does not list
+    CHECK(machine.scans == 2);               // only the files of processes that NVML does not list are scanned
 
-    // With several GPUs, a CUDA device number cannot be mapped to the machine's.
+    // With several GPUs, it is unknown which of the machine's GPUs has a given CUDA device number.
     CHECK(machine.of_call(2, 0) == "1");
     CHECK(machine.of_call(2, DEVICE_UNKNOWN) == "1");
     CHECK(machine.of_call(1, 0) == "cuda:0");
-    machine.gpus.note_call(call(2, 1)); // a context that is not in the list yet
+    machine.gpus.note_call(call(2, 1)); // a call in a context that NVML's list does not contain yet
     CHECK(machine.of_call(2, 1) == "cuda:1");
 }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t begin = 1'000'000;
 
-// Simulated kernel side: its table is a memfd, and there is no queue of free places.
+// Simulated BPF side. Its table is a memfd, and there is no queue of free slots.
 class Threads {
 public:
     Threads() : fd_(memfd_create("thread_times", MFD_CLOEXEC))
@@ -34,7 +34,7 @@ public:
         taken_ = std::max<__u32>(taken_, static_cast<__u32>(place + 1));
     }
 
-    // Changes a thread's state as the kernel side does: the old state gets the time until now.
+    // Changes a thread's state as the BPF side does: adds the time until `until` to the old state.
     void change_state(size_t place, uint64_t until, uint64_t to, uint64_t queued = 0, uint64_t throttled = 0) const
     {
         volatile thread_time& time = (*table_)[place];
@@ -54,7 +54,7 @@ public:
         sum = sum + ns;
     }
 
-    // Sums of the only thread.
+    // Drains the table, and returns the sums of the only thread.
     TimeSums one(uint64_t now)
     {
         const std::vector<ThreadTime> times = drain(now);
@@ -86,7 +86,7 @@ constexpr uint64_t in(time_part call, time_part off = TIME_CPU)
 
 } // namespace
 
-TEST_CASE("the state in progress gets the time up to now")
+TEST_CASE("a report includes the time in the current state")
 {
     Threads threads;
     threads.first_call(0);
@@ -105,7 +105,7 @@ TEST_CASE("the state in progress gets the time up to now")
     CHECK(sums.ns[TIME_CPU] == 800);
 }
 
-TEST_CASE("time within a call counts as the call's, except waits for a CPU")
+TEST_CASE("all time within a call counts for the call, except waits for a CPU")
 {
     Threads threads;
     threads.first_call(0);
@@ -118,7 +118,7 @@ TEST_CASE("time within a call counts as the call's, except waits for a CPU")
     CHECK(sums.ns[TIME_LOCK] == 0);
 }
 
-TEST_CASE("a later report corrects a wait whose kind was reported wrongly")
+TEST_CASE("a later report corrects a wait that was reported as the wrong kind")
 {
     Threads threads;
     threads.first_call(0);
@@ -149,7 +149,7 @@ TEST_CASE("a later report corrects CPU time that was reported as a wait")
     CHECK(later.ns[TIME_CPU] == 100);
 }
 
-TEST_CASE("an ended thread is reported once, and its place is freed")
+TEST_CASE("an ended thread is reported once, and its slot is freed")
 {
     Threads threads;
     threads.first_call(0);
@@ -160,7 +160,7 @@ TEST_CASE("an ended thread is reported once, and its place is freed")
     CHECK(threads.one(500).wall_ns == 500);
 }
 
-TEST_CASE("a thread that is just being updated is reported later")
+TEST_CASE("a thread that is being updated during a report is included in the next report")
 {
     Threads threads;
     threads.first_call(0);
@@ -171,7 +171,7 @@ TEST_CASE("a thread that is just being updated is reported later")
     CHECK(threads.one(300).wall_ns == 300);
 }
 
-TEST_CASE("a state change after the report began is included up to that change")
+TEST_CASE("if a thread changes its state after the report began, the report includes the time up to the change")
 {
     Threads threads;
     threads.first_call(0);
