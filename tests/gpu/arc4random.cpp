@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// arc4random() for the static libstdc++ of new distributions, which needs glibc 2.36: the bundle also runs with older C
-// libraries.
+// arc4random(), which the static libstdc++ of new distributions expects from glibc 2.36. With this definition the
+// bundle also runs on older C libraries.
 #include <cstdlib>
 #include <sys/random.h>
 

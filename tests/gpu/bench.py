@@ -30,7 +30,7 @@ def until(condition, expectation, seconds=60):
 
 
 class Bench:
-    """A workload, and tools that trace it. {folder} in the script is the folder of their files."""
+    """A workload, and tools that trace it. In the script, {folder} is replaced by the folder of their files."""
 
     def __init__(self, build, folder):
         self.build, self.folder, self.running = build, folder, []
@@ -60,7 +60,7 @@ class Bench:
         return self.running[-1]
 
     def rows(self, name):
-        """Complete lines of output so far."""
+        """The rows in the complete lines that a tool has printed so far."""
         return [json.loads(line) for line in (self.folder / f"{name}.out").read_text().split("\n")[:-1]]
 
     def end(self):

@@ -17,7 +17,7 @@ all_ways = {"untraced": None, "cudatop": ["cudatop"], "cudatop --cheap": ["cudat
              "cudatop --latency": ["cudatop", "--latency"],
              "cudalaunch": ["cudalaunch"], "cudagap": ["cudagap"], "nvioctl": ["nvioctl"]}
 
-# `threads` threads make `count` operations in total; `before` is their setup. `ways` lists the tools to trace with, in
+# `threads` threads make `count` operations in total, after the setup `before`. `ways` names the tools to measure in
 # addition to no tool and cudatop. `goal` is the maximum slowdown by cudatop in percent. A "step" keeps the GPU busy for
 # 500 us and copies its input and output, like a matrix multiplication.
 Load = collections.namedtuple("Load", "key name count threads before script ways goal")
@@ -51,8 +51,8 @@ def until(condition, *processes, seconds=60):
 
 
 def command_of(load, count, given):
-    """A command that is synchronized by the files up, go, done and end in {folder}. Training steps are
-    samples/timed.py, started by gated.py with an open gate."""
+    """A command that is synchronized by the files up, go, done and end in {folder}. Training steps run in
+    samples/timed.py, started by gated.py, which does not wait here, since its stdin is empty."""
     if load is training:
         return [given.python, "-B", str(here / "samples/gated.py"), given.driver, str(here / "samples/timed.py"), "{folder}", str(count)]
     each = load.script.format(each=count // load.threads)
@@ -83,7 +83,7 @@ def rate(build, command, count, tool):
 
 
 def compared(load, given, rounds, fraction):
-    """A row of medians per way. `fraction`: of the operations to perform."""
+    """One row with the median rate for each way to trace. `fraction`: the part of the load's operations to perform."""
     count = int(load.count * fraction)
     command, rates = command_of(load, count, given), collections.defaultdict(list)
     ways = {way: all_ways.get(way, [way]) for way in dict.fromkeys(["untraced", "cudatop", *load.ways])}
@@ -112,8 +112,8 @@ def measured(load, given, rounds, fraction, check):
 
 
 def run(given, rounds, fraction, unable, check, wanted, start):
-    """Starts all loads; returns functions that return their rows. `unable`: the reason if tracing or running is
-    impossible."""
+    """Starts all loads; returns functions that return their rows. `unable`: why the tools cannot trace or CUDA does not
+    work; None if both work."""
     chosen = [load for load in (*loads, training) if wanted(f"costs.{load.key}")]
     if unable and chosen:
         check("costs", "skip", unable)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""exports.py LIBRARY NAMES: the first bytes of the driver's functions, and whether cuGetProcAddress returns the
-exported ones; as JSON. A separate process, since it loads the driver; needs no device."""
+"""exports.py LIBRARY NAMES: prints the first bytes of the driver's functions, and which exported functions
+cuGetProcAddress returns, as JSON. Runs in a separate process, since it loads the driver. Needs no device."""
 import collections
 import ctypes
 import json
@@ -17,8 +17,8 @@ def exported(library, listed):
 
 
 def handed_out(library, addresses):
-    """The exports that cuGetProcAddress returns per base name (None: it returns nothing); and the base names for which
-    it returns an address that is not exported."""
+    """Calls cuGetProcAddress for each base name. Returns {base name: exports at the returned address, None if it
+    returned none}, and the base names whose address is not exported."""
     names_at, handed, elsewhere = collections.defaultdict(list), {}, []
     for name, address in addresses.items():
         names_at[address].append(name)

@@ -13,7 +13,7 @@ import machine
 from bench import Missing, Wrong, bench, until
 
 here = pathlib.Path(__file__).parent
-Given = collections.namedtuple("Given", "build driver nvml python")  # the last three are files
+Given = collections.namedtuple("Given", "build driver nvml python")  # build folder, two libraries, interpreter
 
 
 def nvml_report(library, pid):
@@ -29,7 +29,8 @@ def needs_kernel_driver():
 
 
 def names(given):
-    """Offset of the pointer to the name in a handle's object; or two offsets, through another object."""
+    """Location of a kernel's name: the offset of the pointer to it in a handle's object, or two offsets if the pointer
+    is in another object."""
     found, why = machine.json_of(here / "objects.py", given.driver)
     if why:
         raise Missing(why)
@@ -47,7 +48,7 @@ def devices(given):
 
 
 def registrations(given):
-    """Kernel names that the tools read in programs with a runtime; needs only the files."""
+    """Number of kernels that the tools find in programs and libraries that nvcc compiled; needs only the files."""
     places = [f"{given.build}/gpu/launcher-*", *(f"{folder}/{library}" for folder in machine.site_folders(given.python)
               for library in ("torch/lib/libtorch_cuda.so", "nvidia/*/lib/libcublas.so.*")),
               "/usr/local/cuda/lib64/libcublas.so.*"]
@@ -64,8 +65,8 @@ def registrations(given):
 
 
 def memory(given):
-    """Compares LIVE of gpualloc with NVML's value. The difference is due to contexts, modules, and rounding of
-    allocations."""
+    """Compares gpualloc's LIVE with the process's memory according to NVML. The difference is due to contexts, modules,
+    and rounding of allocations."""
     with bench(given.build) as one:
         process = one.workload("alloc a 100000000 fn=cuMemAlloc_v2; repeat 50; alloc b 70000 fn=cuMemAlloc_v2; end\n"
                                "touch {folder}/held; wait {folder}/end")
@@ -87,8 +88,8 @@ def memory(given):
 
 
 def hang(given):
-    """A kernel that spins until both cudasync and cudatop report it, at most one minute: how long each took; and the
-    utilization of the process by NVML."""
+    """Launches a kernel that spins for up to a minute. Yields how long cudasync and cudatop took to report it, and the
+    process's utilization according to NVML."""
     with bench(given.build) as one:
         process = one.workload("launch spin_us_60000000 1; sync 1; wait {folder}/end")
         one.tool("cudasync", "-p", process.pid, "0.5")
@@ -120,7 +121,7 @@ def hang(given):
     yield "SM% of the spinning process, by NVML", sampled or "not sampled"
     for index, device in enumerate(busy):
         shown = [f"{name} {percent}%" for name, percent in (device["monitors"] or {}).items()]
-        yield f"GPM metrics of GPU {index} meanwhile", shown or "none"
+        yield f"GPM metrics of GPU {index} while it spins", shown or "none"
 
 
 # Operations whose ioctl calls are counted: name, script.
@@ -133,7 +134,8 @@ operations = (("1000 launches", "launch vecadd 1000; sync 1"), ("1000 waits", "s
 
 
 def decoded(rows):
-    """Per kind of number: the share of calls that are known by name, and the most frequent other numbers."""
+    """For each kind of ioctl number: the share of calls whose number has a known name, and the most frequent numbers
+    without a name."""
     calls, unknown = collections.Counter(), {}
     for row in rows:
         name = row["command"]
@@ -149,7 +151,7 @@ def decoded(rows):
 
 
 def ioctls(given):
-    """Counts ioctl calls per operation, and the share of them that is known by name."""
+    """Counts ioctl calls per operation, and the share of calls whose number has a known name."""
     needs_kernel_driver()
     everything = []
     for operation, script in operations:
@@ -248,7 +250,7 @@ def found_by(finding, given, check, unable):
 
 
 def run(given, missing, check, wanted, start):
-    """Starts all findings; returns functions that return their results. `missing`: why BPF or DEVICE is unavailable, if
-    so."""
+    """Starts all findings; returns functions that return their results. `missing`: {BPF or DEVICE: why it is
+    unavailable, None if it is available}."""
     return [start(found_by, finding, given, check, next(filter(None, map(missing.get, sorted(needs))), None))
             for finding, needs in findings if wanted(f"findings.{finding.__name__}")]

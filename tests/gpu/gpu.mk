@@ -4,7 +4,8 @@
 GPU_BUNDLE := $(BUILD)/gpusnoop-gpu.tar.gz
 
 .PHONY: gpu-bundle test-gpu gpu-parts
-# The workload opens a driver at run time, so it cannot be static: it includes all libraries except the C library.
+# The workload opens a driver at run time, so it cannot be fully static. All libraries except the C library are linked
+# statically.
 $(eval $(call standin_compile,$(BUILD)/gpu/arc4random.o,tests/gpu/arc4random.cpp,-fPIE))
 $(BUILD)/gpu/workload-dlopen: $(STANDIN_COMMON) $(call standin_form,none) $(BUILD)/gpu/arc4random.o
 	$(say) LINK $@
@@ -24,7 +25,8 @@ $(WITNESS): $(WITNESS_SRC:tests/gpu/%.cpp=$(BUILD)/gpu/%.o) $(BUILD)/gpu/arc4ran
 	$(Q)$(CXX) -shared -o $@ $(filter %.o,$^) -s -static-libstdc++ -static-libgcc -Wl,-z,defs \
 	    -Wl,--version-script=tests/gpu/witness/exports.map
 
-# Programs that report the tools' probe positions, and the registered kernels that they find; built in the same variant.
+# Programs that print the tools' probe positions (placement) and the registered kernels that the tools find (scan). They
+# are built in the same variant as the tools.
 GPU_READERS := $(BIN)/placement $(BIN)/scan
 $(GPU_READERS): $(BIN)/%: $(VENDOR)/%.o $(INSTEAD) $(OBJ)/libgpusnoop.a
 	$(say) LINK $@
@@ -33,7 +35,7 @@ $(GPU_READERS): $(BIN)/%: $(VENDOR)/%.o $(INSTEAD) $(OBJ)/libgpusnoop.a
 # Needed by tests/gpu/rehearse, besides the tools and the stand-in.
 gpu-parts: $(WITNESS) $(GPU_READERS)
 
-# Programs with a runtime, if nvcc is installed (tests/vendor/vendor.mk).
+# Programs that use the CUDA runtime, if nvcc is installed (tests/vendor/vendor.mk).
 GPU_LAUNCHERS := $(if $(NVCC),$(VENDOR)/launchers)
 
 gpu-bundle: static $(BUILD)/gpu/workload-dlopen $(WITNESS) $(GPU_LAUNCHERS)
@@ -44,6 +46,6 @@ gpu-bundle: static $(BUILD)/gpu/workload-dlopen $(WITNESS) $(GPU_LAUNCHERS)
 	$(Q)[ $$(stat -c %s $(GPU_BUNDLE)) -le 62914560 ] || { echo "$(GPU_BUNDLE) is larger than 60 MiB" >&2; exit 1; }
 	$(say) TAR $(GPU_BUNDLE)
 
-# On the machine with the GPU itself.
+# Builds the bundle and runs it on this machine, which must have the GPU.
 test-gpu: gpu-bundle
 	$(Q)$(BUILD)/gpu/gpusnoop-gpu/run --out $(BUILD)/gpu/report

@@ -43,7 +43,7 @@ def libraries(name):
 
 
 def site_folders(python):
-    """Package folders of a Python."""
+    """Package folders of a Python interpreter."""
     code = "import site, sys; print(*site.getsitepackages(), site.getusersitepackages(), *sys.path, sep='\\n')"
     return output_of(python, "-c", code)[1].split() if shutil.which(python) else []
 
@@ -70,7 +70,7 @@ def machine(root):
 
 
 def bpf(build):
-    """Output of --info, and why the tools cannot trace; None if they can."""
+    """Returns the output of --info, and why the tools cannot trace (None: they can)."""
     code, out, error = output_of(build / "cudalaunch", "--info", "--json")
     try:
         info = json.loads(out)

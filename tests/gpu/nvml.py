@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nvml.py LIBRARY PID: NVML's data about the devices and a process, as JSON. A separate process, since it loads the
-library. The structures are those of nvml.h since CUDA 11."""
+"""nvml.py LIBRARY PID: prints NVML's data about the devices and a process, as JSON. Runs in a separate process, since
+it loads the library. The structures are those of nvml.h since CUDA 11."""
 import ctypes
 import json
 import sys

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""objects.py DRIVER: offsets of a kernel's name in the objects of the driver's handles, as JSON. Needs a device. A
-separate process, since it loads the driver and reads its memory."""
+"""objects.py DRIVER: prints the offsets at which the driver's handle objects point to a kernel's name, as JSON. Needs a
+device. Runs in a separate process, since it loads the driver and reads its memory."""
 import ctypes
 import json
 import os
@@ -19,7 +19,8 @@ def bytes_at(address, count):
 
 
 def place(handle):
-    """Offset of the pointer to the name; or of a pointer to another object, and the offset of the pointer there."""
+    """[offset of the pointer to the name], or [offset of a pointer to another object, offset of the pointer to the name
+    in that object]."""
     words = [int.from_bytes(bytes_at(handle + at, 8), "little") for at in range(0, 512, 8)]
     for i, word in enumerate(words):
         if word > 4096 and bytes_at(word, len(NAME) + 1) == NAME + b"\0":

@@ -31,23 +31,24 @@ call_fields = {"cudalaunch": ("launches", "captured", "graph_launches", "host_fu
                         "errors")}
 failure_fields = {"cudalaunch": ("errors",), "cudamemcpy": ("errors",), "cudasync": ("errors", "not_ready"), "gpualloc": ("failures",),
           "gpualloc -e": ("failures",), "cudagraph": ("errors",)}
-# Kinds of the probe table that a tool must count: missing functions are a difference, too.
+# Kinds of functions in the probe table that each tool must count. A function that a tool does not count is a
+# difference, too.
 probe_kinds = {"cudalaunch": "LAUNCH|LAUNCH_LEGACY|GRAPH_LAUNCH|HOST_FUNC", "cudamemcpy": "COPY|COPY_BATCH|COPY_BATCH_3D",
          "cudasync": "WAIT", "gpualloc": "ALLOC|REGISTER_HOST|PHYSICAL_NEW", "gpualloc -e": "FREE|PHYSICAL_FREE",
          "cudagraph": "GRAPH_LAUNCH|CAPTURE_END|GRAPH_INSTANTIATE|GRAPH_UPDATE|GRAPH_UPLOAD|GRAPH_SET|EXEC_DESTROY"}
-# Tools whose rows also contain functions of other kinds, of which they count only some calls (failures, or frees of
-# other memory): those functions are not compared.
+# These tools also print rows for functions of other kinds, but count only some of their calls (failures, or frees of
+# other memory). Those functions are not compared.
 tools_limited_to_kinds = ("gpualloc", "gpualloc -e", "cudagraph")
-# gpualloc's holdings -> CUPTI's memory kinds; CUPTI has no records of others.
+# gpualloc's kinds of memory, and CUPTI's name for each. CUPTI has no records of other kinds.
 memories = {"device": "device", "pool": "device", "array": "array", "managed": "managed", "pinned": "pinned"}
 
 
 class NoComparison(Exception):
-    """There is no comparison, for this reason."""
+    """A program could not be compared; the text is the reason."""
 
 
 class ToolFailed(NoComparison):
-    """There is no comparison, because a tool failed."""
+    """A program could not be compared, because a tool failed."""
 
 
 def find(given, python):
@@ -98,8 +99,9 @@ def lines(path):
 
 def run(build, cupti, command, env, forks, seconds=300):
     """Returns the witness's reports, one per process; the rows of each tool by name; and the truth file, if there is
-    one. The program must open the driver, and make no calls before it can read a line, or the file "go" exists in
-    {folder} (in its arguments and variables). `forks`: children are included, so the tools trace all processes."""
+    one. The program must open the driver, and then wait for a line of input or for the file {folder}/go before it makes
+    calls. {folder} is replaced in its arguments and variables. `forks`: children are included, so the tools trace all
+    processes."""
     with tempfile.TemporaryDirectory(prefix="gpusnoop-witness-") as name:
         folder, running = pathlib.Path(name), []
         extra = {"CUDA_INJECTION64_PATH": str(build / "gpu/witness.so"), "WITNESS_CUPTI": str(cupti), "WITNESS_FOLDER": name}
@@ -142,7 +144,7 @@ def run(build, cupti, command, env, forks, seconds=300):
 
 
 def summed(values):
-    """Adds reports: sums of the numbers with equal names."""
+    """Adds up the numbers with equal names in several reports."""
     if all(isinstance(value, dict) for value in values):
         return {key: summed([value[key] for value in values if key in value]) for key in dict.fromkeys(k for v in values for k in v)}
     return sum(values)
@@ -158,7 +160,7 @@ def sums(rows, key, *measures):
 
 
 def compared(theirs, rows, truth, table):
-    """All common counts: {(count, name): [CUPTI's, the tools']}; 0 if a side has no such name."""
+    """All common counts: {(count, name): [CUPTI's, the tools']}; a side without this name counts as 0."""
     both = {}
 
     def add(count, witness, ours):

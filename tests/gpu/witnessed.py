@@ -66,8 +66,8 @@ def comparison(root, build, library, program, check):
 
 
 def run(root, given, cupti, unable, check, wanted, start):
-    """The witness's part of the report, None without CUPTI; and a function per program that returns its part. `unable`:
-    the reason if tracing or running is impossible."""
+    """Returns the witness's part of the report (None without CUPTI), and for each program a function that returns its
+    part. `unable`: why the tools cannot trace or CUDA does not work; None if both work."""
     if not wanted("witness"):
         return None, {}
     library = witness.find(cupti, given.python)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""differences.py: changes each count that CUPTI and the tools share by one, on either side; the comparison must report
-it by name, and must report nothing without a change. Ends with "N passed, N failed"."""
+"""differences.py: increments each count that CUPTI and the tools share, on one side at a time. The comparison must
+report the difference under the count's name, and nothing if no count was changed. Ends with "N passed, N failed"."""
 import copy
 import pathlib
 import sys

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""failures.py STANDIN: failures around tests/gpu/run are reported: one check per failure, with scripts instead of
-tools. Needs neither BPF nor a device. Ends with "N passed, N failed"."""
+"""failures.py STANDIN: checks that tests/gpu/run reports failures. Each check causes one failure, with scripts in place
+of the tools. Needs neither BPF nor a device. Ends with "N passed, N failed"."""
 import contextlib
 import ctypes
 import importlib.machinery
@@ -352,8 +352,7 @@ def failing_tools():
 
 @case
 def failing_comparisons():
-    """Other programs may be skipped for reasons of their own; failures of the tools and of the workload are
-    failures."""
+    """If a tool or the workload fails, the check fails. If another program fails, the check is skipped."""
     for name, error, result in (("torch_eager", witness.NoComparison("x"), "skip"), ("workload", witness.NoComparison("x"), "FAIL"),
                                 ("torch_eager", witness.ToolFailed("x"), "FAIL"), ("torch_eager", KeyError("x"), "FAIL")):
         with mock.patch.object(witness, "compare", mock.Mock(side_effect=error)):

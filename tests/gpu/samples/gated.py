@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gated.py DRIVER PROGRAM [ARGUMENT...]: opens the driver, waits for a line of input without any call, then runs the
-program."""
+"""gated.py DRIVER PROGRAM [ARGUMENT...]: opens the driver's library, waits for a line of input without calling the
+driver, and then runs the program."""
 import ctypes
 import runpy
 import sys

@@ -12,7 +12,7 @@ namespace cupti {
 
 inline constexpr uint32_t oldest_version = 15; // CUDA 11.2, the first with memory records
 
-enum Result : int { success = 0 }; // of all functions
+enum Result : int { success = 0 }; // returned by all functions
 
 enum class Domain : int { driver = 1 };
 enum class Site : int { enter = 0, exit = 1 };
@@ -65,7 +65,7 @@ struct Memory { // CUpti_ActivityMemory2 to 4
 };
 static_assert(offsetof(Memory, bytes) == 24);
 
-// Names by value. Copies of arrays have the direction of other device memory.
+// Names for CUPTI's values. An array counts as device memory here.
 inline constexpr const char* directions[] = {"unknown", "h2d", "d2h", "h2d", "d2h", "d2d",
                                              "d2d",     "d2d", "d2d", "h2h", "p2p"};
 inline constexpr const char* memories[] = {"unknown", "pageable", "pinned",        "device",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Independent witness: the driver loads this library into a program if CUDA_INJECTION64_PATH names it, and CUPTI
-// reports the program's calls to it. WITNESS_CUPTI is the path of CUPTI, WITNESS_FOLDER the folder in which PID.json is
-// written at exit.
+// Witness: counts a program's CUDA calls independently of the tools. The driver loads this library if
+// CUDA_INJECTION64_PATH names it, and CUPTI reports the program's calls to it. WITNESS_CUPTI is the path of CUPTI. At
+// exit, the library writes PID.json to WITNESS_FOLDER.
 #include "counts.hpp"
 
 #include <cstdlib>
@@ -17,7 +17,7 @@ class Witness {
 public:
     explicit Witness(const char* cupti) : cupti_(cupti), pid_(getpid()) { failure_ = begin(); }
 
-    // Must be called while the driver still works. A forked child has no records.
+    // Must be called while the driver still works. Does nothing in a forked child, which has no records.
     void flush()
     {
         if (failure_.empty() && getpid() == pid_)
