@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr ScanQueue::Clock::duration tick_budget = 50ms; // for attach_waiting(), so that reports are on time
+constexpr ScanQueue::Clock::duration tick_budget = 50ms; // maximum per attach_waiting(), so that reports are on time
 // If no scan makes progress for this long at startup, tracing begins without the unfinished scans. It also begins after
 // five times this time in total. Calls of unscanned processes are lost. Longer than the hang timeout of helpers, so
 // that a scan can be repeated after a file made it hang.
@@ -274,7 +274,7 @@ void Attacher::release_unused()
     update_forwarding();
 }
 
-// Warns, because an empty table would look like an idle process.
+// Reports a process that has a CUDA driver but no runtime. Otherwise its empty table would look like an idle process.
 void Attacher::report_missing_runtime(pid_t pid, const std::vector<CudaFile*>& files)
 {
     constexpr size_t complaints_max = 16;
@@ -382,8 +382,8 @@ void Attacher::check_descriptors(const CudaFile& file) const
     const size_t limit = descriptor_limit(), open = open_descriptors();
     if (open + needed + reserve > limit)
         throw Error(
-            fmt::format("{}: its probes ({}) need {} more open files, and {} of the {} that this process may have are "
-                        "open (raise the limit: ulimit -n, or LimitNOFILE= of a systemd service)",
+            fmt::format("{}: its probes ({}) need {} more open files, and this process already has {} open, with a "
+                        "limit of {} (raise the limit: ulimit -n, or LimitNOFILE= of a systemd service)",
                         file.path, tier_name(options_.tier), needed, open, limit));
 }
 

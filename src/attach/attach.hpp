@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches the probes: decides which files are probed for which processes, and owns the links.
+// Attacher: decides which files are probed for which processes, attaches the probes, and owns the BPF links.
 #pragma once
 
 #include "attach/links.hpp"
@@ -27,19 +27,19 @@ class Attacher {
 public:
     struct Options {
         Tier tier = Tier::session;
-        bool count_runtime = false;         // see Targets::Targets()
-        bool filter_at_attach = true;       // false if the kernel's own pid filter is unreliable (tier.hpp)
-        std::function<void()> step = [] {}; // called between slow steps; may throw to abort
+        bool count_runtime = false;         // also count calls of the CUDA runtime; see Targets::Targets()
+        bool filter_at_attach = true;       // if false, all probes are system-wide (multi_filters_processes())
+        std::function<void()> step = [] {}; // called repeatedly during long operations; may throw to abort
         // Called before probes are attached to a file.
         std::function<void(size_t functions, const std::string& path)> attaching{};
-        bool by_process = false; // if true, probes are attached per process even without a filter, for pause()
-        // Limit on processes with per-process probes, if processes may join the scope later. Beyond it, the probes
-        // become system-wide.
+        bool by_process = false; // attach per process even without a process filter; needed to pause() one process
+        // Maximum number of processes with per-process probes. If more processes need probes, the probes become
+        // system-wide. Applies only if processes may join the scope later.
         size_t members_max = 16;
         std::function<void(uint64_t id)> release{}; // resumes a process that scan_held() queued
-        // Called at each step of the switch to system-wide probes (bpf/shared/probe.h).
+        // Called with each phase of the switch from per-process to system-wide probes.
         std::function<void(attach_phase)> set_phase;
-        std::function<void(uint64_t)> set_forwarding_files{}; // see forwarding_files, bpf/base/probe.bpf.h
+        std::function<void(uint64_t)> set_forwarding_files{}; // sets forwarding_files of bpf/base/probe.bpf.h
         // If true, the BPF programs filter the system-wide probes by process (bpf/base/probe.bpf.h).
         bool filter_second = false;
         // Returns false if system-wide probes would harm untraced processes.
@@ -105,8 +105,8 @@ public:
     void attach_name_probes(bool on);
     bool name_probes_attached() const { return name_probes_attached_; }
 
-    // Detach and reattach the probes of sampled calls (Hook::sampled) in a group. A group is one process or, if probes
-    // are system-wide, all processes. pause() waits for an RCU grace period.
+    // pause() detaches the sampled probes (Hook::sampled) of a group, and waits for an RCU grace period. resume()
+    // attaches them again. A group is one process or, if the probes are system-wide, all processes.
     void pause(pid_t group);
     void resume(pid_t group);
     pid_t group_of(pid_t pid) const { return process_filter(pid); }
@@ -152,7 +152,7 @@ private:
     pid_t process_filter(pid_t pid) const;
     void link(const Hook& hook, Attachment& attachment);
     static Links& links_of(const Hook& hook, Attachment& attachment);
-    bool is_open() const { return scope_.is_open() || options_.by_process; } // processes may join the scope later
+    bool is_open() const { return scope_.is_open() || options_.by_process; } // true if processes may join later
     void check_descriptors(const CudaFile& file) const;
     std::set<const CudaFile*> attached_files() const;
     Links extract_links();
@@ -176,13 +176,14 @@ private:
     std::set<pid_t> without_main_thread_; // processes reported by attach_without_main_thread()
     bool name_probes_attached_ = false;
     std::set<const CudaFile*> forwarding_; // drivers that share a process with another driver
-    // Processes that may soon map a second driver, each with the time at which the wait for it ends.
+    // Processes that may soon map a second driver, each with the time until which the second one is expected.
+    // Process 0 means any process.
     std::map<pid_t, ScanQueue::Clock::time_point> second_driver_until_;
     bool in_use_ = false;
     std::string unscanned_;
     std::vector<std::string> remarks_;
-    const CudaFile* linking_ = nullptr; // the file that is being attached to
-    bool switching_ = false;            // attach_system_wide() holds links that are not in attachments_
+    const CudaFile* linking_ = nullptr; // file to which probes are being attached; null: none
+    bool switching_ = false;            // true while attach_system_wide() holds links that are not in attachments_
 };
 
 } // namespace gpusnoop

@@ -24,7 +24,7 @@ struct ArgumentPlace {
         on_stack, // in an 8-byte slot; slots are numbered from 0
         pointed,  // in memory, at the address in a register
     } kind = in_register;
-    uint8_t number = 0; // register or slot
+    uint8_t number = 0; // number of the register (in_register, pointed) or of the slot (on_stack)
 
     bool operator==(const ArgumentPlace&) const = default;
 };
@@ -34,17 +34,17 @@ class CallingConvention {
 public:
     consteval explicit CallingConvention(Machine machine) : machine_(machine) {}
 
-    // An integer or a pointer.
+    // Returns the location of the next argument, an integer or a pointer.
     consteval ArgumentPlace word()
     {
         return registers_ < registers_of_arguments() ? ArgumentPlace{ArgumentPlace::in_register, registers_++}
                                                      : ArgumentPlace{ArgumentPlace::on_stack, slots_++};
     }
 
-    // A structure of this many words, passed by value. A structure of one or two words is passed like separate
-    // arguments, but either entirely in registers or entirely on the stack (x86-64 psABI, 3.2.3; AAPCS64, 6.8.2). A
-    // larger structure is passed on the stack on x86-64, and by pointer on arm64. On arm64, all arguments after a
-    // structure on the stack are on the stack, too.
+    // Returns the location of the next argument, a structure of this many words by value. A structure of one or two
+    // words is passed like separate arguments, but either entirely in registers or entirely on the stack (x86-64 psABI,
+    // 3.2.3; AAPCS64, 6.8.2). A larger structure is passed on the stack on x86-64, and by pointer on arm64. On arm64,
+    // all arguments after a structure on the stack are on the stack, too.
     consteval ArgumentPlace structure(size_t words)
     {
         const bool arm64 = machine_ == Machine::arm64;

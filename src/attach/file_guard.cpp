@@ -66,8 +66,8 @@ bool FileGuard::is_broken(const Fd& file, bool thorough) const
 {
     if (!file || open_)
         return false;
-    // While a writer waits for us to give up the lease, F_GETLEASE already returns the type after that
-    // (fcntl_getlease()).
+    // F_GETLEASE returns F_UNLCK as soon as a writer waits for us to give up the lease (target_leasetype() in
+    // fs/locks.c).
     return (lease_ ? fcntl(file.get(), F_GETLEASE) != F_RDLCK : written_) || (thorough && stamp_of(file) != stamp_);
 }
 

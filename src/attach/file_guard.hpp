@@ -28,7 +28,8 @@ public:
     // is open for reading.
     FileGuard(Fd& file, const FileId& id);
 
-    // True if a writer has the file open or release() was called. The contents may then change at any time.
+    // True from release() to a successful retake(), or if a writer had the file open when the guard was made. The
+    // contents may then change at any time.
     bool is_open() const { return open_; }
     // True if a writer waits to open the file or has written to it. If thorough is set, also compares the modification
     // time and the size, which detects writes through a shared mapping or by another host. Neither a lease nor inotify
@@ -44,7 +45,7 @@ public:
     bool needs_watch() const { return !lease_; }
     int watch() const { return watch_; } // inotify watch descriptor; -1: none
     void set_watch(int watch) { watch_ = watch; }
-    void on_watch_event(uint32_t mask); // IN_*
+    void on_watch_event(uint32_t mask); // mask: IN_* flags of the inotify event
 
 private:
     struct Stamp {
@@ -77,7 +78,7 @@ public:
 
 private:
     Fd leases_, watches_;
-    std::string buffer_; // inotify events
+    std::string buffer_; // inotify events that next_event() has yet to return
 };
 
 } // namespace gpusnoop

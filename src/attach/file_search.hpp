@@ -74,7 +74,7 @@ public:
     static std::pair<Key, std::string> parse_status(std::string_view at);
 
 private:
-    // Version of a file. The tool keeps known files open, so that their inode numbers are not reused.
+    // Identifies one version of a file. An inode number stays unique, because the tool keeps known files open.
     struct Version {
         Key key;
         uint64_t device, inode;

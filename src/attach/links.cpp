@@ -168,7 +168,7 @@ bpf_program* Linker::program(const Hook& hook, std::string_view suffix) const
 void Linker::choose_programs(std::span<const Hook> hooks)
 {
     bpf_program* each = nullptr;
-    // Programs in other sections are chosen elsewhere.
+    // Programs in other sections are not attached through hooks, so whether they are loaded is decided elsewhere.
     bpf_object__for_each_program (each, object_)
         if (bpf_program__section_name(each) == std::string_view("uprobe"))
             bpf_program__set_autoload(each, false);

@@ -51,8 +51,8 @@ void detach(Links links); // detaches in parallel
 class Linker {
 public:
     // Construct it after the BPF object is opened and before it is loaded, because the constructor chooses which
-    // programs are loaded and their attach types. hooks: must outlive the object. step: called while the links of a
-    // hook are made, between one link and the next; may throw.
+    // programs are loaded and their attach types. hooks: must outlive the object. step: called repeatedly while
+    // attach() creates many links; may throw.
     Linker(bpf_object* object, Tier tier, std::span<const Hook> hooks, std::function<void()> step);
 
     struct Target {

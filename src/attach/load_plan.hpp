@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fallbacks if the kernel refuses a BPF program: first the next tier (way of attaching), then the tool without its
-// optional programs.
+// Fallbacks if the kernel refuses a BPF program: use the next tier (way of attaching), or leave out the program if it
+// is optional.
 #pragma once
 
 #include "attach/links.hpp"
@@ -54,8 +54,8 @@ private:
 // is_confidentiality_lockdown().
 void set_load_handler(bool confidential);
 
-// load: function that makes libbpf load an object on this thread. Returns the error of `load` or of a deferred program.
-// Unlike a serial load, this writes no log from which the refused program and the reason can be read.
+// load: function that makes libbpf load an object on this thread. Returns 0, or -errno if `load` failed or the kernel
+// refused a real program. Unlike a serial load, this leaves no log that names the refused program and the reason.
 int load_in_parallel(const std::function<int()>& load);
 
 // Loads in parallel or serially. Throws LoadError.

@@ -31,12 +31,13 @@ inline Placement place(std::span<const uint8_t> code)
 #endif
 }
 
-// Placement for trampolines, which forward to another function through a table. A probe on a trampoline is expensive,
-// because it is single-stepped. The other function has the same arguments and returns to the same caller.
+// Placement for trampolines, which forward to another function through a table. A probe on a trampoline is expensive if
+// the kernel must single-step the trampoline's instruction. The other function has the same arguments and returns to
+// the same caller.
 
-// Returns the file offset of the function to probe, and the placement within it. The function to probe is the
-// trampoline's target if a probe on the trampoline would be single-stepped, a probe on the target is emulated, and the
-// trampoline passes on all arguments that the row reads. Otherwise it is `function` itself.
+// Chooses the function to probe, and returns its file offset and the placement within it. Chooses the trampoline's
+// target only if the probe is emulated there but not on the trampoline, and if the trampoline passes on all arguments
+// that the row reads. Otherwise chooses `function` itself.
 std::pair<uint64_t, Placement> place(const Elf& elf, DispatchTables& tables, const Symbol& function,
                                      const probe_row& row);
 

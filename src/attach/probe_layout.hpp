@@ -48,12 +48,12 @@ inline constexpr const char* array_3d = "array (out, *{0 bytes, 8 height, 16 dep
 //   int device   a 32-bit argument
 //   _            an argument that is not read
 //   dim3 grid    a structure of three integers, by value
-//   [bytes, _]   any other structure of 64-bit words, by value; "?" after a word: read it only if the layout reads
-//                no other memory block
+//   [bytes, _]   any other structure of 64-bit words, by value; a "?" after a word, as in [bytes?, _], means:
+//                read the word only if the layout reads no other block of memory
 //   *{8 bytes, 16 int format, 56}
-//                a pointer to a structure with fields at bytes 8 and 16; the last number is the size of a structure in
-//                an array
-//   out pitch+8  an argument with two meanings: it points to a result, and pitch is stored 8 bytes later
+//                a pointer to a structure with fields at bytes 8 and 16; the number at the end is the size of one
+//                structure, for arrays of structures
+//   out pitch+8  an argument with two names: it points to the result "out", and "pitch" is stored 8 bytes after it
 // A layout may be split, as in "(func)" and "async (_, stream)": each pair of brackets starts again at the first
 // argument. An invalid layout does not compile. The parser derives registers and stack slots from the machine's calling
 // convention.
@@ -287,7 +287,7 @@ private:
     consteval operand field(ArgumentPlace structure, unsigned offset, uint8_t part)
     {
         if (offset % (part == PART_WHOLE ? 8 : 4))
-            throw std::logic_error("bad structure field");
+            throw std::logic_error("misaligned structure field");
         return read(structure, offset / 8, offset % 8 ? static_cast<uint8_t>(PART_HIGH) : part);
     }
 
@@ -311,7 +311,7 @@ private:
     consteval void use_block(uint8_t base, unsigned words)
     {
         if (words > BLOCK_WORDS_MAX || (row_.block_base != BLOCK_NONE && row_.block_base != base))
-            throw std::logic_error("a call may use one block of memory only");
+            throw std::logic_error("a layout may read only one block of memory");
         row_.block_base = base;
         row_.block_words = std::max(row_.block_words, static_cast<uint8_t>(words));
     }
@@ -359,7 +359,7 @@ private:
         return text;
     }
 
-    // An argument that is read only if the layout reads no memory block besides the argument's own.
+    // An argument marked with "?": read only if the layout reads no memory block besides the argument's own.
     struct Optional {
         argument which;
         ArgumentPlace place;

@@ -23,7 +23,7 @@ constexpr TableEntry driver_table[] = {
     {"cuLaunchGrid", KIND_LAUNCH_LEGACY, "(func, int grid_x, int grid_y)"},
     {"cuLaunchGridAsync", KIND_LAUNCH_LEGACY, "(func, int grid_x, int grid_y, stream)"},
     {"cuGraphLaunch[_ptsz]", KIND_GRAPH_LAUNCH, "often (func, stream)"},
-    {"cuLaunchHostFunc_v2[_ptsz]", KIND_HOST_FUNC, "(stream, func)"}, // driver 595
+    {"cuLaunchHostFunc_v2[_ptsz]", KIND_HOST_FUNC, "(stream, func)"}, // driver 595+
     {"cuLaunchHostFunc[_ptsz]", KIND_HOST_FUNC, "(stream, func)"},
     {"cuStreamAddCallback[_ptsz]", KIND_HOST_FUNC, "(stream, func)"},
 
@@ -100,12 +100,12 @@ constexpr TableEntry driver_table[] = {
     {"cuMemcpy3DAsync_v2[_ptsz]", KIND_COPY, {copy_3d, "async (_, stream)"}},
     {"cuMemcpy3DPeer[_ptds]", KIND_COPY, {copy_3d, "p2p"}},
     {"cuMemcpy3DPeerAsync[_ptsz]", KIND_COPY, {copy_3d, "async p2p (_, stream)"}},
-    {"cuMemcpyBatchAsync[_ptsz]", KIND_COPY_BATCH, "async (dst, src, bytes, count, _, _, _, _, stream)"}, // driver 570
+    {"cuMemcpyBatchAsync[_ptsz]", KIND_COPY_BATCH, "async (dst, src, bytes, count, _, _, _, _, stream)"}, // driver 570+
     {"cuMemcpyBatchAsync_v2[_ptsz]", KIND_COPY_BATCH, "async (dst, src, bytes, count, _, _, _, stream)"},
     {"cuMemcpy3DBatchAsync[_ptsz]", KIND_COPY_BATCH_3D, {copies_3d, "(_, _, _, _, stream)"}},
     {"cuMemcpy3DBatchAsync_v2[_ptsz]", KIND_COPY_BATCH_3D, {copies_3d, "(_, _, _, stream)"}},
-    {"cuMemcpyWithAttributesAsync[_ptsz]", KIND_COPY, "async (dst, src, bytes, _, stream)"}, // driver 595
-    // the layout names no count, so one copy is counted
+    {"cuMemcpyWithAttributesAsync[_ptsz]", KIND_COPY, "async (dst, src, bytes, _, stream)"}, // driver 595+
+    // The layout names no count, so each call counts as one copy.
     {"cuMemcpy3DWithAttributesAsync[_ptsz]", KIND_COPY_BATCH_3D, single_copy_3d},
 
     // Memsets and prefetches, driver

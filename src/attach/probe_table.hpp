@@ -34,7 +34,7 @@ struct SymbolText {
             variant = variant.substr(1, variant.size() - 2);
         }
         if (library == Library::driver && !(name.starts_with("cu") && name[2] >= 'A' && name[2] <= 'Z'))
-            throw std::logic_error("a function of an unknown library");
+            throw std::logic_error("the function name matches no known library");
     }
 
 private:
@@ -49,7 +49,7 @@ struct TableEntry {
     SymbolText symbol;
     probe_kind kind;
     Layout layout;
-    uint8_t runtimes = any_runtime; // bits of Runtime
+    uint8_t runtimes = any_runtime; // bits of Runtime: versions to which the row applies
 };
 
 // Parts of the table. call_entries() has launches, copies, waits, and the calls that reveal kernel names and the

@@ -37,7 +37,7 @@ enum Runtime : uint8_t {
 struct Probe {
     std::string symbol;
     Library library = Library::driver;
-    uint8_t runtimes = any_runtime; // bits of Runtime
+    uint8_t runtimes = any_runtime; // bits of Runtime: versions to which the row applies
     probe_row row{};
 };
 
@@ -99,7 +99,7 @@ constexpr bool is_often(const probe_row& row)
 }
 inline constexpr CallSet often_launched = calls_of({KIND_LAUNCH}, is_often);
 inline constexpr CallSet often_launched_graphs = calls_of({KIND_GRAPH_LAUNCH}, is_often);
-inline constexpr std::string_view slower_launches = "counting a launch costs more";
+inline constexpr std::string_view slower_launches = "counting a launch takes more CPU time";
 
 // Handled by copy.bpf.h: single copies and batches.
 inline constexpr CallSet copy_calls = calls_of({KIND_COPY});
@@ -120,8 +120,8 @@ inline constexpr CallSet alloc_calls =
 inline constexpr CallSet free_calls = calls_of({KIND_FREE});
 inline constexpr CallSet handle_calls = calls_of({KIND_PHYSICAL_FREE, KIND_PHYSICAL_RETAIN, KIND_UNMAP});
 
-// Handled by address.bpf.h, which tracks the memory type of addresses. Excludes objects and addresses that cannot be
-// copied to or from.
+// Handled by address.bpf.h, which tracks the memory type of addresses. Excludes allocations without a memory type, such
+// as arrays, pools and reserved addresses.
 constexpr bool changes_memory(const probe_row& row)
 {
     return (row.kind != KIND_ALLOC && row.kind != KIND_FREE) || row.memory != MEMORY_UNKNOWN;

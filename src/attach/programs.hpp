@@ -46,16 +46,16 @@ enum class Layers : uint8_t {
     both = driver | runtime,
 };
 
-// Row of the table. A program may have several rows.
+// Row of the table. A program may have several rows. Members after `calls`: see the members of Hook with these names.
 struct Program {
-    std::string_view name; // as in Hook
+    std::string_view name; // Hook::program
     Layers layers = Layers::both;
     CallSet calls{};
-    bool returns = false;          // as in Hook
-    std::string_view without{};    // as in Hook
-    bool always = true;            // as in Hook
-    bool sampled = false;          // as in Hook; only for programs that need no return probe
-    std::string_view instead_of{}; // as in Hook; that program must precede it in the table
+    bool returns = false;
+    std::string_view without{};
+    bool always = true;
+    bool sampled = false;          // allowed only if `returns` is false
+    std::string_view instead_of{}; // this other program must come first in the table
 };
 
 // The functions to probe, without duplicates, and the hooks in the order of the table.
@@ -97,7 +97,7 @@ public:
     const std::optional<double>& mean_ns();
 
 private:
-    std::vector<int> programs_; // not owned
+    std::vector<int> programs_; // descriptors, owned by libbpf
     Fd statistics_;
     std::optional<double> mean_ns_;
 };

@@ -212,7 +212,7 @@ void quiet_libbpf()
 
 namespace {
 
-// Tries to load a program that calls the read helper on a byte of its own stack.
+// Returns true if the kernel loads a program that reads one byte with this BPF helper.
 bool may_call(bpf_func_id function)
 {
     const bpf_insn code[] = {

@@ -34,7 +34,7 @@ public:
 
 private:
     static constexpr Clock::duration burst = std::chrono::milliseconds(500);
-    static constexpr int share = 20; // after the burst, 1/share of elapsed time
+    static constexpr int share = 20; // after the burst, scans may take 1/share of elapsed time
 
     std::map<pid_t, Clock::time_point> due_;
     TimeAccounts<pid_t> taken_{share};

@@ -32,7 +32,7 @@ struct Targets::Search {
     Clock::time_point begin{};
     uint64_t busy_before_ns = 0; // busy_ns() at begin
 
-    // CPU time of the helper, including the time that it waited for a CPU.
+    // Returns the helper's CPU time plus the time that it waited for a CPU.
     static uint64_t busy_ns(pid_t helper)
     {
         const auto share = thread_cpu_time(helper, helper);

@@ -48,7 +48,7 @@ struct FileCandidate {
     std::string path; // as the process sees it
     bool deleted = false;
     uint64_t device = 0, inode = 0; // as /proc shows them or, for an opened file, stat(); 0 if unknown
-    uint64_t page = 0;              // address at which the helper has mapped the file, for FileIds; 0 if not mapped
+    uint64_t page = 0;              // address at which the helper mapped the file (see FileIds::find()); 0: none
     int64_t changed_ns = 0;         // time of the last change, as cached by the kernel
 };
 

@@ -214,7 +214,7 @@ std::string Targets::describe_unfinished(std::span<const Scan> left)
     return fmt::format("{} could not be scanned in time, as files are slow to read",
                        processes.size() == 1
                            ? fmt::format("process {}", *processes.begin())
-                           : fmt::format("{} processes (process {} is one)", processes.size(), *processes.begin()));
+                           : fmt::format("{} processes (including process {})", processes.size(), *processes.begin()));
 }
 
 void Targets::poll(std::chrono::milliseconds timeout)
@@ -382,9 +382,8 @@ void Targets::end(Search search, const SearchEnd& result)
     }
     const SearchRequest& request = search.request;
     reader_.blame().blocked_helper(search.user, search.blocked(Clock::now()), Clock::now());
-    if (request.kind ==
-        SearchRequest::Kind::reexamine) { // the file was not reexamined, or else suspended_file would be null
-        if (search.suspended_file)
+    if (request.kind == SearchRequest::Kind::reexamine) {
+        if (search.suspended_file) // the file was not reexamined
             postpone(search.suspended_file);
         return;
     }
