@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places of arguments on both machines, written by hand from the psABI, AAPCS64 and the functions' prototypes.
+// Expected registers and stack slots of arguments on x86-64 and arm64, derived by hand from the psABI, AAPCS64 and the
+// functions' prototypes.
 #include "attach/probe_layout.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -50,8 +51,8 @@ static_assert(has(dim3s, ARG_SMEM, 6) && has(dim3s, ARG_STREAM, 7) && dim3s.bloc
 constexpr probe_row dim3s_x86 = x86(dim3_text);
 static_assert(has(dim3s_x86, ARG_BLOCK_Z, 4, PART_LOW) && has(dim3s_x86, ARG_SMEM, s(0)));
 
-// A structure that fits only partly in registers is on the stack. On x86-64 the next argument uses the free register;
-// on arm64 no further register is used.
+// If the remaining registers cannot hold a whole structure, the structure is on the stack. On x86-64 the next argument
+// then uses the remaining register; on arm64 it does not.
 constexpr const char* split_text = "(_, _, _, _, _, _, _, dim3 grid, stream)";
 constexpr probe_row split = arm64(split_text);
 static_assert(has(split, ARG_GRID_X, s(0), PART_LOW) && has(split, ARG_GRID_Y, s(0), PART_HIGH) &&
@@ -59,7 +60,8 @@ static_assert(has(split, ARG_GRID_X, s(0), PART_LOW) && has(split, ARG_GRID_Y, s
 constexpr probe_row split_x86 = x86("(_, _, _, _, _, dim3 grid, stream)");
 static_assert(has(split_x86, ARG_GRID_Z, s(1), PART_LOW) && has(split_x86, ARG_STREAM, 5));
 
-// cudaMemset3DAsync(cudaPitchedPtr, int, cudaExtent, cudaStream_t): both structures by pointer; one of them is read.
+// cudaMemset3DAsync(cudaPitchedPtr, int, cudaExtent, cudaStream_t): on arm64, both structures are passed by pointer,
+// and the row reads one of them.
 constexpr probe_row set = arm64(set_text);
 static_assert(set.block_base == BLOCK_REGISTER + 2 && set.block_words == 3 && has(set, ARG_STREAM, 3));
 static_assert(has(set, ARG_BYTES, s(0)) && has(set, ARG_HEIGHT, s(1)) && has(set, ARG_DEPTH, s(2)));
@@ -73,7 +75,7 @@ constexpr probe_row array = arm64("array (out, channel_bits, [bytes, height, dep
 static_assert(array.block_base == BLOCK_REGISTER + 2 && has(array, ARG_DEPTH, s(2)) &&
               has(array, ARG_LEVELS, 3, PART_LOW));
 
-// ncclPutSignal: eleven words, the last two of which are read.
+// ncclPutSignal: eleven argument words; the row reads the last two.
 constexpr probe_row signal = arm64("(_, bytes, int format, _, _, _, _, _, _, handle, stream)");
 static_assert(has(signal, ARG_HANDLE, s(1)) && has(signal, ARG_STREAM, s(2)) && signal.block_words == 3);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Programs with a deep stack. Kernels from 6.13 on give them a private stack of the CPU, unless something prevents that
- * (program_stack_test.cpp). */
+/* Programs with a deep stack. Kernels from 6.13 on run them on a private per-CPU stack, unless the program has a
+ * feature that prevents it (program_stack_test.cpp). */
 #include "base/common.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

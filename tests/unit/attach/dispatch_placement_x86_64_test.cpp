@@ -27,7 +27,7 @@ Symbol function(const Elf& elf, std::string_view name)
     return found.front();
 }
 
-// True if the probe is in the function itself, where it is single-stepped.
+// Returns true if the probe is placed in the function itself, where the kernel must single-step an instruction.
 bool stays(const Elf& elf, std::string_view name, const Layout& layout)
 {
     DispatchTables tables(elf);
@@ -40,15 +40,15 @@ bool stays(const Elf& elf, std::string_view name, const Layout& layout)
 
 } // namespace
 
-TEST_CASE("a probe is placed in the target if all arguments of its row are passed on", "[dispatch]")
+TEST_CASE("a probe is placed in the target function if the forwarder passes on all arguments of the row", "[dispatch]")
 {
     for (const int version : {6, 7}) {
         const Elf elf = library(version);
         INFO(version);
         CHECK(!stays(elf, "hipMalloc", "(out, bytes)"));
         CHECK(!stays(elf, "hipMalloc",
-                     "(out, [bytes, height, depth])")); // arguments on the stack are unchanged
-        // Only half of the third argument is passed on, and nothing of the fourth.
+                     "(out, [bytes, height, depth])")); // a forwarder leaves arguments on the stack unchanged
+        // This forwarder passes on only half of the third argument, and no fourth argument.
         CHECK(!stays(elf, "hipMemAdvise", "(dst, bytes)"));
         CHECK(!stays(elf, "hipMemAdvise", "(dst, bytes, int device)"));
         CHECK(stays(elf, "hipMemAdvise", "(dst, bytes, height)"));

@@ -38,7 +38,7 @@ bool becomes_readable(int fd)
 
 } // namespace
 
-TEST_CASE("a writer waits for a lease until it is released", "[file_guard]")
+TEST_CASE("a writer waits until the lease is released", "[file_guard]")
 {
     const Folder folder;
     const std::string path = folder.file("library", "old");
@@ -83,7 +83,7 @@ TEST_CASE("a file that is open for writing is guarded once it is closed", "[file
     CHECK_FALSE(guard.is_open());
 }
 
-TEST_CASE("without a lease a write is detected afterwards, by inotify or by the file's time", "[file_guard]")
+TEST_CASE("without a lease, a write is detected afterwards, by inotify or by the modification time", "[file_guard]")
 {
     const Folder folder;
     const std::string path = folder.file("library", "text");
@@ -105,6 +105,6 @@ TEST_CASE("without a lease a write is detected afterwards, by inotify or by the 
     guard.release(file);
     CHECK_FALSE(guard.retake(file));
     std::this_thread::sleep_for(std::chrono::milliseconds(1100));
-    CHECK(guard.retake(file)); // the writer closed it over a second ago
+    CHECK(guard.retake(file)); // the writer closed the file over a second ago
     CHECK_FALSE(guard.is_broken(file, true));
 }

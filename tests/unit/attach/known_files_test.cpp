@@ -41,7 +41,7 @@ TEST_CASE("a file is found by id and by number, and numbers are never reused", "
     CHECK_FALSE(known.files.by_number(1));
 }
 
-TEST_CASE("a file is idle if two calls in a row find no running process that maps it", "[known_files]")
+TEST_CASE("a file is idle if two checks in a row find no running process that maps it", "[known_files]")
 {
     Known known;
     known.add(1, getpid());
@@ -59,7 +59,8 @@ TEST_CASE("files are limited per process, per user and in total, and each limit 
 {
     Known known;
     uint64_t inode = 0;
-    const auto fill = [&](size_t count, uint64_t owner) { // by as many processes as needed
+    const auto fill = [&](size_t count, uint64_t owner) { // adds `count` files, mapped by as many processes as the
+                                                          // limit per process requires
         for (size_t i = 0; i < count; i++)
             known.add(++inode, no_process + static_cast<pid_t>(i / KnownFiles::files_of_process_max) - 100, owner);
     };

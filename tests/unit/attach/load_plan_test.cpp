@@ -40,7 +40,7 @@ TEST_CASE("a refused program is retried in each tier")
         CHECK(plan.remarks(hooks).size() == 1);
     }
     CHECK_FALSE(plan.step(refused("wait_entry"), hooks));
-    CHECK(plan.cause().program == "wait_session"); // the refusal in the best tier
+    CHECK(plan.cause().program == "wait_session"); // the reported cause is the refusal in the best tier
 }
 
 TEST_CASE("an optional program is left out, and the best tier is tried again")
@@ -54,7 +54,7 @@ TEST_CASE("an optional program is left out, and the best tier is tried again")
     CHECK(plan.leaves_out("state"));
     CHECK(plan.remarks(hooks) == std::vector<std::string>{"devices are unknown: the kernel refused the BPF program "
                                                           "state_entry: the verifier reports \"state_entry\""});
-    REQUIRE(plan.step(refused("wait_entry"), hooks)); // perf, for the remaining programs
+    REQUIRE(plan.step(refused("wait_entry"), hooks)); // tries tier perf for the remaining programs
     CHECK_FALSE(plan.step(refused("wait_entry"), hooks));
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("optional programs on kernel functions are left out once")
     CHECK_FALSE(plan.step(refused("open_exit"), hooks));
 }
 
-TEST_CASE("if a program for one function is refused, the general program serves it, in the same tier")
+TEST_CASE("if a function's special program is refused, the general program handles the function, in the same tier")
 {
     std::vector<Hook> launch_hooks(2);
     launch_hooks[0] = {.program = "launch", .probes = {1, 2}};
@@ -100,6 +100,7 @@ TEST_CASE("if a program for one function is refused, the general program serves 
     CHECK(plan.remarks(launch_hooks) == std::vector<std::string>{"it takes longer: the kernel refused the BPF program "
                                                                  "often_entry: the verifier reports "
                                                                  "\"often_entry\""});
-    REQUIRE(plan.step(refused("launch_entry"), launch_hooks)); // the next tier
+    REQUIRE(plan.step(refused("launch_entry"), launch_hooks)); // if the general program is refused, the next tier is
+                                                               // tried
     CHECK(plan.tier() == Tier::tracefs);
 }

@@ -63,9 +63,9 @@ TEST_CASE("other code is probed at its first byte and single-stepped", "[placeme
              Code{0xff, 0xe0},                               // jmp *%rax
              Code{0xff, 0x75, 0x08},                         // push mem
              Code{0x68, 1, 2, 3, 4},                         // push $imm32
-             Code{0x66, 0x90},                               // the kernel refuses or emulates it, by version
+             Code{0x66, 0x90},                               // refused or emulated, depending on the kernel version
              Code{0x66, 0x50},                               // push %ax
-             Code{0x66, 0xe9, 1, 2, 3, 4},                   // refused with ENOTSUPP
+             Code{0x66, 0xe9, 1, 2, 3, 4},                   // the kernel refuses it with ENOTSUPP
              Code{0x66, 0x74, 0x10},                         //
              Code{0xf3, 0x90},                               // pause
              Code{0x48, 0x50},                               // push with REX.W: single-stepped
@@ -105,7 +105,7 @@ TEST_CASE("the probe is placed after libcuda's state check", "[placement]")
     const Code jump_to_driver{0xff, 0x25, 1, 2, 3, 4};
     CHECK(gpusnoop::place(state_check + je + jump_to_driver) == at(10));
     CHECK(gpusnoop::place(state_check + je) == at(10));
-    CHECK(gpusnoop::place(endbr64 + state_check + je) == at(14)); // just within 16 bytes
+    CHECK(gpusnoop::place(endbr64 + state_check + je) == at(14)); // the probe is just within the first 16 bytes
     CHECK(gpusnoop::place(endbr64 + state_check + Code{0x0f, 0x84}) == at(14));
     CHECK(gpusnoop::place(state_check + jump_to_driver) == single_stepped);
 }
@@ -120,7 +120,7 @@ TEST_CASE("endbr64 is skipped only if an emulated instruction follows", "[placem
     CHECK(gpusnoop::place(Code{0xf3, 0x0f, 0x1e, 0xfb, 0x55}) == single_stepped); // endbr32
 }
 
-TEST_CASE("harmless instructions are skipped with their right length", "[placement]")
+TEST_CASE("the lengths of harmless instructions are decoded correctly", "[placement]")
 {
     const std::initializer_list<Code> harmless = {
         endbr64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Consistency of the probe table. The argument places of its rows are tested in abi/.
+// Consistency of the probe table. The tests in abi/ check where its rows read arguments.
 #include "attach/probes.hpp"
 
 #include <algorithm>
@@ -87,7 +87,7 @@ TEST_CASE("no symbol is probed twice")
         uint8_t& so_far = seen[{probe.library, probe.symbol}];
         CHECK((so_far & in) == 0);
         so_far |= in;
-        // It jumps to cudaLaunchKernel, so launches would count twice.
+        // __cudaLaunchKernel jumps to cudaLaunchKernel, so with probes on both, launches would count twice.
         CHECK(!probe.symbol.starts_with("__cudaLaunchKernel"));
     }
 }
@@ -152,7 +152,7 @@ TEST_CASE("kinds that read registers only have all arguments in registers")
     }
 }
 
-TEST_CASE("variants for per-thread streams have the argument places of their base")
+TEST_CASE("variants for per-thread streams have their arguments in the same places as the base function")
 {
     std::map<std::pair<std::string, uint8_t>, Probe> by_symbol;
     for (const Probe& probe : all_probes())
@@ -172,7 +172,7 @@ TEST_CASE("variants for per-thread streams have the argument places of their bas
         probe_row row = base->second.row;
         row.per_thread_stream = 1;
         CHECK(memcmp(&row, &probe.row, sizeof(row)) == 0);
-        // Graph instantiation has the stream in a structure, which is not read.
+        // Graph instantiation gets the stream in a structure, which tools do not read.
         CHECK((spt || (has(probe, ARG_STREAM) || probe.row.kind == KIND_GRAPH_INSTANTIATE) == ptsz));
     }
     CHECK(variants > 10);
@@ -202,7 +202,7 @@ TEST_CASE("rows of copies match their names")
         CHECK((row.direction == DIRECTION_D2H) == (named("DtoH") || named("AtoH")));
         CHECK((row.direction == DIRECTION_D2D) ==
               (!set && (named("DtoD") || named("DtoA") || named("AtoD") || named("AtoA"))));
-        // Only these calls may count in elements of an array.
+        // Only in these calls may a size be given in array elements instead of bytes.
         const bool by_parameters = named("cudaMemcpy3D") || named("hipMemcpy3D");
         CHECK(bool(row.array_elements) == (by_parameters || row.kind == KIND_COPY_BATCH_3D));
         // The direction is known from the row, an argument, or both addresses.
@@ -210,7 +210,7 @@ TEST_CASE("rows of copies match their names")
         const bool to = has(probe, ARG_DESTINATION) || has(probe, ARG_DESTINATION_ARRAY);
         CHECK((row.direction != DIRECTION_UNKNOWN || has(probe, ARG_DIRECTION) || (from && to)));
         CHECK(!(from && (set || prefetch)));
-        // Alternative addresses need the argument that selects one.
+        // If a call has alternative addresses, the row must also have the argument that selects one of them.
         CHECK(has(probe, ARG_SOURCE_HOST) <= has(probe, ARG_SOURCE_TYPE));
         CHECK(has(probe, ARG_DESTINATION_HOST) <= has(probe, ARG_DESTINATION_TYPE));
         CHECK((has(probe, ARG_HEIGHT) || !has(probe, ARG_DEPTH)));
@@ -226,7 +226,7 @@ TEST_CASE("rows of waits match their names")
         const probe_row& row = probe.row;
         CHECK((row.kind == KIND_WAIT || row.kind == KIND_FREE) >= (row.wait != WAIT_NONE));
         CHECK((row.kind != KIND_WAIT || row.wait != WAIT_NONE));
-        // A free of addressable memory may wait, as the memory may be in use.
+        // A free of addressable memory may have to wait, because the memory may be in use.
         CHECK((row.kind == KIND_FREE && row.memory != MEMORY_UNKNOWN) == (row.wait == WAIT_FREE));
         auto named = [&](const char* text) { return probe.symbol.find(text) != std::string::npos; };
         if (row.kind != KIND_WAIT)
@@ -258,7 +258,7 @@ TEST_CASE("rows of memory calls have a type and the arguments needed to track me
                 named("IpcOpen") || named("Import") || named("MappedMipmapped") || named("PoolCreate");
             CHECK((has(probe, ARG_BYTES) || has(probe, ARG_PITCH)) == (!has_no_size || named("ImportExternal")));
             CHECK(has(probe, ARG_PITCH) == (named("Pitch") || named("Malloc3D") > named("3DArray")));
-            // Either argument determines the size of an array's elements.
+            // Each of these two arguments determines the size of an array's elements.
             CHECK((has(probe, ARG_FORMAT) || has(probe, ARG_CHANNEL_BITS)) ==
                   (row.holding == HOLDING_ARRAY && !has_no_size));
             CHECK(has(probe, ARG_FORMAT) == has(probe, ARG_CHANNELS));
@@ -325,7 +325,7 @@ TEST_CASE("the runtime's version is in its soname")
     CHECK(version("libamdhip64.so.7") == gpusnoop::hip6);
 }
 
-// Repaired wheels rename the file and its soname.
+// Python wheels contain renamed copies of the library, with a hash in the file name and in the soname.
 TEST_CASE("the runtime's version is in a wheel's soname")
 {
     CHECK(version("libcudart-d0da41ae.so.11.0") == gpusnoop::cudart11);
@@ -333,13 +333,13 @@ TEST_CASE("the runtime's version is in a wheel's soname")
     CHECK(version("libcudart-0123abcd.so.13.0.96") == gpusnoop::cudart13);
 }
 
-TEST_CASE("a row for some versions of the runtime applies to these only")
+TEST_CASE("a row for certain versions of the runtime applies only to these")
 {
     Probe probe{.symbol = "f", .library = Library::runtime};
     for (auto runtime : {gpusnoop::any_runtime, gpusnoop::cudart11, gpusnoop::cudart12, gpusnoop::cudart13})
         CHECK(applies(probe, runtime));
     probe.runtimes = gpusnoop::cudart12 | gpusnoop::cudart13;
-    CHECK(!applies(probe, gpusnoop::any_runtime)); // unknown: the row might be wrong
+    CHECK(!applies(probe, gpusnoop::any_runtime)); // the runtime's version is unknown, so the row might be wrong
     CHECK(!applies(probe, gpusnoop::cudart11));
     CHECK(applies(probe, gpusnoop::cudart12));
     CHECK(applies(probe, gpusnoop::cudart13));
@@ -378,7 +378,7 @@ TEST_CASE("results have names")
     CHECK(result_name(Library::hip, 35) == "hipErrorInsufficientDriver");
 }
 
-// A binary search finds names only if the table is sorted.
+// Names are found by binary search, so the tables must be sorted.
 TEST_CASE("the tables of results are sorted")
 {
     for (Library library : {Library::driver, Library::runtime, Library::hip}) {

@@ -28,7 +28,7 @@ bool kernel_has_private_stacks()
 
 TEST_CASE("the use of a private stack is detected in machine code")
 {
-    // From Linux 6.18: endbr64, push rbp, mov rbp, rsp, movabs r9, ..., add r9, gs:[...]
+    // Machine code from Linux 6.18: endbr64, push rbp, mov rbp, rsp, movabs r9, ..., add r9, gs:[...]
     constexpr std::array<unsigned char, 26> code = {0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5, 0x49,
                                                     0xb9, 0x10, 0x9c, 0x20, 0xc4, 0xff, 0x7d, 0x00, 0x00,
                                                     0x65, 0x4c, 0x03, 0x0c, 0x25, 0x28, 0xf0, 0xff};
@@ -43,7 +43,7 @@ TEST_CASE("the use of a private stack is detected in machine code")
     CHECK_FALSE(gpusnoop::uses_private_stack(bytes, Machine::arm64));
 }
 
-TEST_CASE("the tail call at the start of our programs keeps them on the stack of the task")
+TEST_CASE("the tail call at the start of the tools' programs keeps them on the task's stack")
 {
     need_bpf();
     auto skeleton = gpusnoop::open_skeleton<deep_bpf>();

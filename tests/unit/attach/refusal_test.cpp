@@ -17,7 +17,7 @@ using gpusnoop::RefusalCause;
 
 namespace {
 
-// The refusal of an object by this kernel and libbpf.
+// Loads the object, which this kernel must refuse, and returns the refusal as reported by libbpf.
 Refusal refused_by_the_kernel(const std::function<void(refused_bpf&)>& prepare)
 {
     auto skeleton = gpusnoop::open_skeleton<refused_bpf>();
@@ -69,7 +69,7 @@ TEST_CASE("the cause of a refusal by this kernel is found")
 
 TEST_CASE("the logs of all versions of libbpf are parsed")
 {
-    // Versions 1.1 to 1.4 print the error text, later ones its number.
+    // Versions 1.1 to 1.4 of libbpf print the text of the error; later versions print its name.
     for (const char* error : {"Invalid argument", "-EINVAL"}) {
         const std::string log = std::string("libbpf: prog 'launch_session': BPF program load failed: ") + error +
                                 "\nlibbpf: prog 'launch_session': -- BEGIN PROG LOAD LOG --\n"

@@ -32,7 +32,7 @@ TEST_CASE("a process that loads many libraries is scanned without delay", "[scan
     }
 }
 
-TEST_CASE("after its burst, a process gets 5% of elapsed time, and others do not wait for it", "[scan_queue]")
+TEST_CASE("after a burst, scans of a process get 5% of elapsed time, and other processes do not wait", "[scan_queue]")
 {
     ScanQueue queue;
     ScanQueue::Clock::time_point now{1h};
@@ -57,7 +57,7 @@ TEST_CASE("after its burst, a process gets 5% of elapsed time, and others do not
     CHECK(taken >= 5s);
     CHECK(taken <= 6s); // a burst of 500 ms, and 5% of 100 s
 
-    // Later its burst is available again.
+    // After a pause, the process has its burst again.
     now += 20s;
     queue.add(7, now);
     CHECK(queue.next(now) == 7);

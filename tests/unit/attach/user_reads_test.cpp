@@ -12,7 +12,7 @@ constexpr bpf_insn call(int32_t function)
     return {.code = BPF_JMP | BPF_CALL, .dst_reg = 0, .src_reg = kind, .off = 0, .imm = function};
 }
 
-TEST_CASE("calls of the user-memory helpers are restored, and no other instruction is changed")
+TEST_CASE("calls of bpf_probe_read become calls of bpf_probe_read_user, other instructions do not change")
 {
     const bpf_insn constant = {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 4};
     std::vector<bpf_insn> code{call(BPF_FUNC_probe_read),

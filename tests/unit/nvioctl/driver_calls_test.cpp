@@ -56,14 +56,14 @@ TEST_CASE("unknown numbers are shown in hex")
     CHECK(ioctl_text(NODE_NVIDIA_UVM, 0x12345) == "0x12345");
     CHECK(ioctl_text(NODE_NVIDIA_CTL, subject_of(0xc020462a, 0xdead0001), CALL_SUBJECT) == "RM_CONTROL 0xdead0001");
     CHECK(ioctl_text(NODE_NVIDIA_CTL, subject_of(0xc030462b, 0xfff3), CALL_SUBJECT) == "RM_ALLOC 0xfff3");
-    // The number of a command of another driver.
+    // Numbers of commands that belong to another driver.
     CHECK(ioctl_text(NODE_NVIDIA_CTL, 0xc020552a) == "0xc020552a");
     CHECK(ioctl_text(NODE_NVIDIA_CAPS, 0xc020462a) == "0xc020462a");
     // The subject could not be read.
     CHECK(ioctl_text(NODE_NVIDIA_CTL, 0xc020462a) == "RM_CONTROL");
 }
 
-TEST_CASE("the class of a control is the start of its number")
+TEST_CASE("the upper half of a control's number is its class")
 {
     CHECK(object_class(key_of(NODE_NVIDIA_CTL, subject_of(0xc020462a, 0x20801303), CALL_SUBJECT)) == 0x2080);
     CHECK(class_text(0x2080) == "NV20_SUBDEVICE_0");
@@ -73,7 +73,7 @@ TEST_CASE("the class of a control is the start of its number")
     CHECK_FALSE(object_class(key_of(NODE_NVIDIA_UVM, 51, 0)));
 }
 
-TEST_CASE("the result is the driver's status, and warnings are not failures")
+TEST_CASE("the result shows the driver's status, and warnings are not failures")
 {
     CHECK(outcome_text(OUTCOME_OK, 0) == "ok");
     CHECK(outcome_text(OUTCOME_STATUS, 0) == "ok");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures the text written by an output, and a row with one cell of every kind.
+// Captures the text that an output writes. Also contains a row with one cell of every kind.
 #pragma once
 
 #include "base/fd.hpp"
@@ -21,7 +21,7 @@ namespace gpusnoop::captured {
 
 using nlohmann::json;
 
-// Replaces a descriptor by another file while it exists.
+// While it exists, redirects a descriptor to another file.
 class Redirect {
 public:
     Redirect(int fd, int to) : fd_(fd), before_(::fcntl(fd, F_DUPFD_CLOEXEC, 3)) { ::dup2(to, fd); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flame graphs: sums of weights, and escaping of names in all formats.
+// Flame graphs: weights are summed correctly, and names are escaped in all formats.
 #include "base/error.hpp"
 #include "output/compression.hpp"
 #include "output/flame_formats.hpp"
@@ -111,7 +111,7 @@ TEST_CASE("a stack consists of owner, process, frames and operation", "[flames]"
     CHECK(flame_stack(by_pod, {Cell(), Cell(), std::string("ns/p")}, {}) == std::vector<std::string>{"ns/p", "?"});
 }
 
-TEST_CASE("callees count for their callers", "[flames]")
+TEST_CASE("the weight of a callee also counts for its callers", "[flames]")
 {
     const StackTree tree = tree_of({{{"a", "b", "c"}, 5}, {{"a", "b"}, 2}, {{"a", "d"}, 1}, {{"a", "b", "c"}, 4}});
     std::map<std::string, uint64_t> totals;
@@ -135,7 +135,7 @@ TEST_CASE("weights that exceed the tree's limits count for their callers", "[fla
     CHECK(names.totals()[0] == 1);
 }
 
-TEST_CASE("counts are summed over tables, levels are those of the last table", "[flames]")
+TEST_CASE("counts are summed over all tables, but levels are taken from the last table", "[flames]")
 {
     const auto use = [](bool level) {
         return [level](Output& output) {
@@ -244,7 +244,7 @@ TEST_CASE("a profile has each stack once, the innermost frame first", "[flames]"
     for (auto [at, end] = profile.equal_range(2); at != end; ++at) {
         const auto sample = fields_of(at->second.bytes);
         std::string stack;
-        for (const char id : sample.find(1)->second.bytes) // each id fits in a byte
+        for (const char id : sample.find(1)->second.bytes) // all ids are below 128, so each takes one byte
             stack += locations.at(static_cast<uint64_t>(id)) + ";";
         const std::string value = sample.find(2)->second.bytes;
         samples[stack] = value.size() == 1

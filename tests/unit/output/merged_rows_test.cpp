@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merging of recorded rows: figures that can be merged are, others become empty.
+// Merging of recorded rows: values are merged if possible; other values become empty.
 #include "base/error.hpp"
 #include "base/options.hpp"
 #include "output/merged_rows.hpp"
@@ -42,7 +42,7 @@ TEST_CASE("counts are summed, maxima are kept, and percentiles become empty")
                &unmergeable);
     REQUIRE(rows.size() == 2);
     CHECK(rows[0].number("launches") == 17);
-    CHECK(rows[0].number("graph_launches") == 2); // missing in the other rows, where it is 0
+    CHECK(rows[0].number("graph_launches") == 2); // the other rows do not have it, which means 0
     CHECK(rows[0].number("latency_max_ns") == 7);
     CHECK_FALSE(rows[0].number("latency_p99_ns"));
     CHECK_FALSE(rows[0].number("pid"));
@@ -64,7 +64,7 @@ TEST_CASE("levels are summed over the rows of the last report")
     CHECK(rows[0].number("allocs") == 3);
     CHECK_FALSE(rows[0].number("peak_bytes")); // the peaks of two processes may be at different times
     CHECK(rows[1].number("allocs") == 1);
-    CHECK_FALSE(rows[1].number("live_bytes")); // it has no row in the last report
+    CHECK_FALSE(rows[1].number("live_bytes")); // this process has no row in the last report
 }
 
 TEST_CASE("the latest peak of one row is kept")
@@ -78,13 +78,13 @@ TEST_CASE("rows that lack a grouping key are refused")
 {
     const auto by = [](std::string_view what, const char* text) { merged("cudalaunch", what, {{text}}); };
     CHECK_THROWS_AS(by("pod", R"({"kernel":"k","processes":2,"launches":1})"), Error);
-    CHECK_NOTHROW(by("pod", R"({"kernel":"k","processes":1,"launches":1})")); // one process, which is in no pod
+    CHECK_NOTHROW(by("pod", R"({"kernel":"k","processes":1,"launches":1})")); // a single process, which is not in a pod
     CHECK_THROWS_AS(by("kernel", R"({"pid":1,"launches":1})"), Error);
     CHECK_NOTHROW(by("kernel,pid", R"({"pid":1,"process_start_ns":5,"handle":"0x10","launches":1})"));
     CHECK_THROWS_AS(row_keys_named("colour"), UsageError);
 }
 
-TEST_CASE("a figure with the header of a key is not a key")
+TEST_CASE("a value column with the same header as a key is not a key")
 {
     const Column figure{"DEVICE", "device_bytes", Unit::bytes}, key{"DEVICE", "device", Unit::count};
     CHECK(row_key_of(figure) == nullptr);

@@ -12,7 +12,7 @@ namespace {
 constexpr uint64_t minute = 60'000'000'000;
 
 const Column pods[] = {{"", "by", Unit::text},          {"", "namespace", Unit::text},
-                       {"", "pod", Unit::text},         {"", "pid", Unit::count}, // set for a pod with one process
+                       {"", "pod", Unit::text},         {"", "pid", Unit::count}, // set if the pod has only one process
                        {"", "launches", Unit::count},   {"", "blocked_ns", Unit::count},
                        {"", "live_bytes", Unit::bytes}, {"", "h2d_bytes", Unit::count}};
 const Column sums[] = {{"", "by", Unit::text}, {"", "lost", Unit::count}, {"", "own_cpu_percent", Unit::percent}};
@@ -38,7 +38,7 @@ Row pod(std::string name, uint64_t launches, uint64_t blocked_ns, const Cell& li
             uint64_t{0}};
 }
 
-// The series of a page, without comments and the families that every page has.
+// Returns the series of a page, without comments and without the families that every page has.
 std::string figures(const MetricsPage& page)
 {
     std::string all;
@@ -55,7 +55,7 @@ std::string figures(const MetricsPage& page)
 
 } // namespace
 
-TEST_CASE("metrics: counters are summed over reports, gauges are those of the last")
+TEST_CASE("metrics: counters are summed over reports, gauges have the values of the last report")
 {
     MetricsPage page("cudatop", "1");
     page.begin_rows(0, 0);
@@ -84,7 +84,7 @@ TEST_CASE("metrics: series without rows expire and restart from zero")
         page.end_report();
         CHECK(page.text().find("gpusnoop_kernel_launches_total{namespace=\"research\",pod=\"a\"} 10\n") !=
               std::string::npos);
-        CHECK(page.text().find("gpusnoop_live_bytes{") == std::string::npos); // a gauge is shown only for its report
+        CHECK(page.text().find("gpusnoop_live_bytes{") == std::string::npos); // a gauge without a row is omitted
     }
     page.begin_rows(10 * minute + 1, 0);
     page.end_report();
@@ -93,14 +93,15 @@ TEST_CASE("metrics: series without rows expire and restart from zero")
     CHECK(page.text().find("pod=\"a\"} 3\n") != std::string::npos);
 }
 
-TEST_CASE("metrics: sums, GPUs and verdicts")
+TEST_CASE("metrics: totals, GPUs and diagnoses")
 {
     MetricsPage page("cudatop", "1");
     page.begin_rows(0, 1'795'695'769'595'418'301);
     page.add(sums, {std::string("total"), uint64_t{7}, 12.5});
-    page.add(sums, {std::string("total"), uint64_t{9}, 25.0}); // a total, which replaces the older one
+    page.add(sums, {std::string("total"), uint64_t{9}, 25.0}); // a total since the start, which replaces the previous
+                                                               // one
     page.add(gpus, {std::string("gpu"), uint64_t{3}, std::string("H100"), 50.0});
-    page.add(gpus, {std::string("gpu"), uint64_t{4}, std::string("H100"), Cell()}); // unknown
+    page.add(gpus, {std::string("gpu"), uint64_t{4}, std::string("H100"), Cell()}); // utilization unknown
     for (const uint64_t pid : {1, 2, 3})
         page.add(verdicts, {std::string("diagnosis"), pid, std::string(pid == 3 ? "b" : "a"), std::string("hangs"),
                             std::string("error")});

@@ -50,7 +50,7 @@ void serve(MetricsServer& server, uint64_t now_ns = 0)
         server.ready(now_ns);
 }
 
-// The response until the server closes the connection; ends in "(open)" if it does not.
+// Returns the response up to the end of the connection. Ends with "(open)" if the server keeps the connection open.
 std::string answer(MetricsServer& server, const Fd& client)
 {
     std::string all;
@@ -77,7 +77,7 @@ std::string response_to(MetricsServer& server, std::string_view request)
 
 } // namespace
 
-TEST_CASE("the metrics server answers Prometheus and kubelet requests only")
+TEST_CASE("the metrics server answers requests of Prometheus and the kubelet, and no others")
 {
     MetricsServer server("0");
     CHECK(server.is_local());
@@ -96,7 +96,7 @@ TEST_CASE("the metrics server answers Prometheus and kubelet requests only")
     CHECK(response_to(server, std::string_view("\0\xff \0\r\n\r\n", 8)).starts_with("HTTP/1.1 405 "));
 }
 
-TEST_CASE("slow, endless and too many clients are disconnected")
+TEST_CASE("slow clients, endless requests and excess clients are disconnected")
 {
     MetricsServer server("127.0.0.1:0");
     server.publish(std::string(8 << 20, 'x'));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports of a recording.
+// Reading a recording as a series of reports.
 #include "base/error.hpp"
 #include "output/recording.hpp"
 #include "tests/unit/base/folder.hpp"
@@ -48,7 +48,7 @@ TEST_CASE("rows with the same time are one report")
     CHECK(moments.all()[0].wall_ns == ten + 1'500'000'000);
     CHECK(moments.run_of(moments.all()[1]).host == "node1");
     CHECK(moments.keys().contains("pid"));
-    CHECK_FALSE(moments.keys().contains("gpu_index")); // rows of GPUs do not count
+    CHECK_FALSE(moments.keys().contains("gpu_index")); // keys of GPU rows do not count
 }
 
 TEST_CASE("tables of GPUs and totals belong to the same report")
@@ -73,7 +73,7 @@ TEST_CASE("tables of GPUs and totals belong to the same report")
     }
 }
 
-TEST_CASE("reports of all runs are sorted by time, without those of other tools")
+TEST_CASE("reports of all runs are sorted by time, and those of other tools are skipped")
 {
     const File file(start("cudatop", "a", "one") + start("cudatop", "b", "two") + start("cudalaunch", "c") +
                     row("a", 4) + row("b", 2) + row("c", 1) + row("a", 6));
@@ -128,7 +128,7 @@ TEST_CASE("implausible times are refused")
     CHECK(parse_wall_time("2026-11-26T10:00:00.000000+00:00") == ten);
 }
 
-TEST_CASE("a recording of something else is refused")
+TEST_CASE("a file without reports of the tool is refused")
 {
     for (const std::string& text : {std::string(), std::string("text\n"), start("cudalaunch", "a") + row("a", 1),
                                     start("cudatop", "a") + R"({"type":"row","run":"a","time":"yesterday"})"
@@ -136,7 +136,7 @@ TEST_CASE("a recording of something else is refused")
         CHECK_THROWS_AS(Moments(File(text).paths, "cudatop"), Error);
 }
 
-TEST_CASE("a recording of another tool is refused by its name")
+TEST_CASE("the error about a recording of another tool names that tool")
 {
     const File file(start("cudamemcpy", "a") + row("a", 1));
     try {

@@ -50,7 +50,7 @@ TEST_CASE("columns line up below wide and combining characters", "[output]")
                           "\u4e2d\u6587+    7\n");
 }
 
-TEST_CASE("an empty report is a sentence", "[output]")
+TEST_CASE("an empty report is printed as a sentence", "[output]")
 {
     Zone zone("UTC");
     constexpr Column one[] = {{"N", "n", Unit::count, 3}};
@@ -187,7 +187,7 @@ TEST_CASE("losses go to stderr, and in JSON to stdout as well", "[output]")
     CHECK(as_json.out == "{\"type\":\"lost\",\"events_lost\":3}\n");
 }
 
-TEST_CASE("warnings are one harmless line", "[output]")
+TEST_CASE("a warning is printed on one line, with control characters escaped", "[output]")
 {
     CHECK(written(make_text_output(false), [](Output&) {
               warn("a\nb\x1b");
@@ -284,7 +284,7 @@ TEST_CASE("flush writes everything to a slow non-blocking reader", "[output]")
     CHECK(next == count);
 }
 
-TEST_CASE("the buffer is flushed above 64 KiB", "[output]")
+TEST_CASE("the buffer is flushed when it exceeds 64 KiB", "[output]")
 {
     Fd file(::memfd_create("out", MFD_CLOEXEC));
     {
@@ -297,7 +297,7 @@ TEST_CASE("the buffer is flushed above 64 KiB", "[output]")
     CHECK(contents(file).size() > 100000);
 }
 
-TEST_CASE("a closed pipe is OutputClosed, once", "[output]")
+TEST_CASE("a closed pipe throws OutputClosed, only once", "[output]")
 {
     ::signal(SIGPIPE, SIG_IGN);
     int ends[2];
@@ -345,7 +345,7 @@ TEST_CASE("flush waits for a blocked reader until the run gives up, and reports 
     CHECK(asked == 3);
 }
 
-TEST_CASE("closed standard output is an Error", "[output]")
+TEST_CASE("closed standard output throws an Error", "[output]")
 {
     const Fd nothing(::open("/", O_PATH | O_CLOEXEC));
     Redirect stdout_to(STDOUT_FILENO, nothing.get());
@@ -360,7 +360,7 @@ TEST_CASE("closed standard output is an Error", "[output]")
     CHECK(what.find("standard output is closed") != std::string::npos);
 }
 
-TEST_CASE("a full disk is an Error with its reason", "[output]")
+TEST_CASE("a full disk throws an Error with the reason", "[output]")
 {
     Fd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
     std::string what;

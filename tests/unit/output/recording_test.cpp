@@ -43,7 +43,7 @@ std::vector<std::string> lines_of(const std::string& path, Damage* damage = null
     return all;
 }
 
-// Records a first line and then `lines` more.
+// Records the first line of a run, and then `lines` rows.
 void record(const std::string& path, int lines, uint64_t max = 1 << 30)
 {
     RecordingFile file(path, max);
@@ -69,7 +69,7 @@ std::vector<std::pair<std::string, double>> tools_and_numbers(const std::vector<
 
 } // namespace
 
-TEST_CASE("a recording keeps the lines of all runs, compressed or not")
+TEST_CASE("a recording, compressed or not, keeps the lines of all runs")
 {
     const Folder folder;
     for (const std::string& path : {folder.file("a.json"), folder.file("a.json.gz"), folder.file("a.json.zst")}) {
@@ -87,7 +87,7 @@ TEST_CASE("a recording keeps the lines of all runs, compressed or not")
     CHECK(contents(folder.file("a.json.zst")).starts_with("\x28\xb5\x2f\xfd"));
 }
 
-TEST_CASE("a compressed recording is read up to a kill, and from the next run on")
+TEST_CASE("if a run is killed, its compressed recording is readable up to that point, and from the next run on")
 {
     const Folder folder;
     for (const std::string end : {".gz", ".zst"}) {
@@ -118,7 +118,7 @@ TEST_CASE("a truncated line does not damage the next run's first line")
     CHECK(unread.not_json == 1);
 }
 
-TEST_CASE("a recording stays within its size, and each file begins with the run's first line")
+TEST_CASE("a recording stays within its size limit, and each of its files begins with the run's first line")
 {
     const Folder folder;
     for (const std::string name : {"a.json", "a.json.gz", "a.json.zst"}) {
@@ -133,7 +133,7 @@ TEST_CASE("a recording stays within its size, and each file begins with the run'
     }
 }
 
-TEST_CASE("a rotated file repeats the table line")
+TEST_CASE("the new file after a rotation repeats the table line")
 {
     const Folder folder;
     const std::string path = folder.file("a.json"), table = R"({"type":"table","columns":["A a count 7"]})";
@@ -149,14 +149,14 @@ TEST_CASE("a rotated file repeats the table line")
     CHECK(lines_of(path)[1] == table);
 }
 
-TEST_CASE("only recordings are written to")
+TEST_CASE("only files that are recordings are written to")
 {
     const Folder folder;
     folder.file("other", "int main() {}\n");
     fs::create_symlink(folder.file("other"), folder.file("link"));
     fs::create_directory(folder.file("folder"));
     REQUIRE(mkfifo(folder.file("fifo").c_str(), 0600) == 0);
-    folder.file("a.json.1", "int main() {}\n"); // a.json would replace it
+    folder.file("a.json.1", "int main() {}\n"); // rotation of a.json would replace this file
     for (const char* name : {"other", "link", "folder", "fifo", "none/file", "a.json"})
         CHECK_THROWS_AS(RecordingFile(folder.file(name), 1 << 20), Error);
     CHECK(contents(folder.file("a.json.1")) == "int main() {}\n");
@@ -214,7 +214,7 @@ TEST_CASE("failing to write the end of a compressed recording is an error")
 TEST_CASE("a full disk ends the recording, but not the output")
 {
     const Folder folder;
-    const SmallFiles limit(64 << 10); // the text is smaller, the JSON larger
+    const SmallFiles limit(64 << 10); // the text output stays below this limit, the JSON recording exceeds it
     auto output = recorded(make_text_output(false), folder.file("a"));
     std::string why;
     const captured::Written result = captured::written(std::move(output), [&](Output& both) {
@@ -234,7 +234,7 @@ TEST_CASE("a full disk ends the recording, but not the output")
     CHECK(result.err.find(why) != result.err.npos);
 }
 
-TEST_CASE("text shows some rows of a table, the recording has all")
+TEST_CASE("the text output shows only some rows of a table, but the recording has all")
 {
     const Folder folder;
     const Column columns[] = {{"N", "n"}};
@@ -303,7 +303,7 @@ TEST_CASE("each line has run and time, the first one also the command line")
     CHECK(lost_in(all[7]) == 3);
 }
 
-TEST_CASE("a run without its first line is identified by any other")
+TEST_CASE("a run whose first line is missing is identified by any of its lines")
 {
     const Folder folder;
     const std::string rest =
@@ -313,7 +313,7 @@ TEST_CASE("a run without its first line is identified by any other")
     CHECK(tools_and_numbers({rest}) == std::vector<std::pair<std::string, double>>{{"one", 1}, {"one", 3}});
 }
 
-TEST_CASE("interleaved runs are separated by id, others by order")
+TEST_CASE("interleaved runs are separated by their ids; runs without ids, by the order of lines")
 {
     const Folder folder;
     const std::string mixed = folder.file("mixed", "{\"type\":\"start\",\"run\":\"a\",\"tool\":\"one\",\"schema\":1}\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cells of text tables restored from JSON rows.
+// Cells of text tables, restored from recorded JSON rows.
 #include "output/shown_cells.hpp"
 #include "rows/table.hpp"
 
@@ -37,7 +37,7 @@ TEST_CASE("recorded columns are parsed, and invalid ones are skipped")
     CHECK(table_columns(read.all()) == std::vector(texts.begin(), texts.begin() + 4));
 }
 
-TEST_CASE("rates and percentages are computed from recorded figures")
+TEST_CASE("rates and percentages are computed from recorded values")
 {
     const ShownTable launches{.tool = "cudalaunch", .seconds = 2}, copies{.tool = "cudamemcpy", .seconds = 2};
     const Column rate{"LAUNCH/s", "launches_per_second", Unit::rate, 9}, text{"LAUNCH/s", "", Unit::rate, 9};
@@ -53,7 +53,7 @@ TEST_CASE("rates and percentages are computed from recorded figures")
     CHECK(cell(R"({"grid":[1,2,3]})", {"GRID", "grid", Unit::dim3}, launches) == Cell(Dim3{1, 2, 3}));
 }
 
-TEST_CASE("kernels, graphs and host functions have their live names")
+TEST_CASE("kernels, graphs and host functions have the same names as in live tables")
 {
     const Column kernel{"KERNEL", "", Unit::text, 6};
     const ShownTable table{.tool = "cudalaunch", .seconds = 1, .names = "short"};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timeline files: valid events with the right clock for any names, also in truncated files.
+// Timeline files: events are valid JSON for any names, have the right clock, and are readable in truncated files.
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "output/compression.hpp"
@@ -33,7 +33,7 @@ Row launch(uint64_t time_ns, uint64_t tid, const Cell& latency, const std::strin
             latency, kernel,      kernel, uint64_t{0x7f00}};
 }
 
-// Parses a list that may lack its end, as trace viewers do.
+// Parses a JSON list whose end may be missing, as trace viewers do.
 json parsed(std::string text)
 {
     while (!text.empty() && text.back() != '}' && text.back() != ']')
@@ -117,7 +117,7 @@ TEST_CASE("a trace has the time base of PyTorch's traces", "[timeline]")
     CHECK(trace_base_ns(captured::ten_o_clock) == 1767189312'000'000'000);
 }
 
-TEST_CASE("names are escaped, and a reused pid gets its new name", "[timeline]")
+TEST_CASE("names are escaped, and a reused pid gets the name of its new process", "[timeline]")
 {
     const json all = events_of([](TraceEvents& events, std::string& text) {
         Row row = launch(3500, 8, uint64_t{1}, hostile);
@@ -126,7 +126,7 @@ TEST_CASE("names are escaped, and a reused pid gets its new name", "[timeline]")
         row[3] = std::string("next");
         events.append(text, columns, row, {});
     });
-    REQUIRE(all.size() == 6); // names of process, pod and thread, a call, the thread's new name, a call
+    REQUIRE(all.size() == 6); // events: names of process, pod and thread; a call; the thread's new name; a call
     CHECK(all[3].at("name") == "\"},{\"ph\":\"\x1b[31m\\\xef\xbf\xbd\n");
     CHECK(all[4].at("args").at("name") == "next");
 }

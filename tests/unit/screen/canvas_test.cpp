@@ -10,7 +10,7 @@ using namespace gpusnoop;
 
 namespace {
 
-// Every wide character is followed by its right half, and no other character is.
+// Returns true if every wide character is followed by its right half, and no other character is.
 bool is_whole(const Canvas& canvas)
 {
     for (int y = 0; y < canvas.lines(); ++y) {

@@ -9,7 +9,7 @@ using namespace gpusnoop;
 
 namespace {
 
-// Rows with these ids and values; an empty cell is an unknown value.
+// Returns a snapshot of rows with these ids and values; an empty cell is an unknown value.
 Snapshot snapshot_of(const std::vector<std::pair<std::string, Cell>>& rows)
 {
     Snapshot snapshot;
@@ -31,13 +31,13 @@ std::string text(const std::vector<double>& values)
 
 } // namespace
 
-TEST_CASE("unknown values are gaps in a history", "[history]")
+TEST_CASE("unknown values are stored as gaps in a history", "[history]")
 {
     History history;
     history.add(snapshot_of({{"a", uint64_t{1}}}));
     history.add(snapshot_of({{"a", Cell{}}, {"b", 7.0}}));
     history.add(snapshot_of({{"b", int64_t{8}}}));
-    history.add(snapshot_of({{"a", uint64_t{3}}, {"a", uint64_t{9}}})); // duplicate id: the first counts
+    history.add(snapshot_of({{"a", uint64_t{3}}, {"a", uint64_t{9}}})); // a duplicate id: the first row counts
     CHECK(text(history.values("a", 1)) == "1--3");
     CHECK(text(history.values("a", 1, 2)) == "-3");
     CHECK(text(history.values("b", 1)) == "78-");
@@ -57,7 +57,7 @@ TEST_CASE("a history is bounded in points, rows and bytes", "[history]")
     history.add(snapshot_of({{"b", 1.0}}));
     history.add(snapshot_of({{"c", 1.0}}));
     history.add(snapshot_of({{"d", 1.0}}));
-    CHECK(history.rows() == 3); // the row not seen for longest was dropped
+    CHECK(history.rows() == 3); // the row that was absent longest was dropped
     CHECK(history.values("a", 1).empty());
     for (int i = 0; i < 4; ++i)
         history.add(snapshot_of({{"d", 2.0}}));

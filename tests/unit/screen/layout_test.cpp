@@ -124,7 +124,7 @@ TEST_CASE("columns do not overlap, fit the screen, and can all be scrolled to", 
     }
 }
 
-TEST_CASE("the first columns do not scroll", "[layout]")
+TEST_CASE("the first columns stay in place during horizontal scrolling", "[layout]")
 {
     const std::vector<ColumnWidth> widths(10, {9, 9});
     const ColumnPlaces places = place_columns(40, widths, 2, 3);

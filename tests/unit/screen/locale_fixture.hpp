@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets LC_CTYPE, which determines character widths, while it exists.
+// While it exists, sets LC_CTYPE, which determines character widths.
 #pragma once
 
 #include <clocale>

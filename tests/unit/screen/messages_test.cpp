@@ -15,7 +15,7 @@ std::string shown(const Messages& messages, double now)
 
 } // namespace
 
-TEST_CASE("withdrawing a message stops showing it, and later ones are shown earlier", "[messages]")
+TEST_CASE("a withdrawn message is no longer shown, and later messages are shown earlier", "[messages]")
 {
     Messages messages;
     for (const char* text : {"a", "b", "c"})

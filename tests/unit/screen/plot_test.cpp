@@ -29,7 +29,7 @@ TEST_CASE("a plot in ASCII", "[plot]")
     CHECK(plot(values, 5, 2, Glyphs::ascii) == Lines{"    :", "..: :"});
 }
 
-TEST_CASE("plots without values, without room, and of extreme values", "[plot]")
+TEST_CASE("plots without values, without space, and of extreme values", "[plot]")
 {
     for (Glyphs glyphs : {Glyphs::braille, Glyphs::ascii}) {
         CHECK(plot({}, 0, 0, glyphs).empty());

@@ -37,7 +37,7 @@ TEST_CASE("preferences contain only settings changed by keys", "[screen]")
     CHECK(kept.mouse == false);
     CHECK(!kept.columns);
     CHECK(!kept.colours);
-    stage.press(U">-tM"); // reverts all but the direction and the grouping
+    stage.press(U">-tM"); // changes all settings back, except the direction and the grouping
     stage.press(U"r");
     const Preferences back = chosen(stage.state, {.sort = "launches_per_second", .ascending = true});
     CHECK(!back.interval);

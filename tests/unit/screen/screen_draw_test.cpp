@@ -242,7 +242,7 @@ TEST_CASE("saving a screen overwrites no file and follows no symbolic link", "[s
     CHECK_FALSE(std::filesystem::exists(folder / "elsewhere"));
 }
 
-TEST_CASE("problems are above the table, worst first", "[screen]")
+TEST_CASE("problems are listed above the table, worst first", "[screen]")
 {
     Stage stage({80, 24}, {.sort = "pid"});
     const auto trouble = [](int severity, std::string mark, std::string who, std::string words, std::string row) {
@@ -270,7 +270,7 @@ TEST_CASE("problems are above the table, worst first", "[screen]")
     CHECK(stage.lines()[4].ends_with("SYNC%"));
 }
 
-TEST_CASE("a severity column sorts rows in trouble first, the others by the secondary column", "[screen]")
+TEST_CASE("a severity column sorts rows with problems first, and the other rows by the secondary column", "[screen]")
 {
     Stage stage({}, {.sort = "comm", .then = "launches_per_second"});
     stage.snapshot.columns[2].by_severity = true;
@@ -313,7 +313,7 @@ TEST_CASE("the title shows the range of visible rows, and the sum line the numbe
     CHECK(stage.shows("\nsum of 1 of 68 "));
 }
 
-TEST_CASE("the row of everything without an owner has a name, and is last", "[screen]")
+TEST_CASE("the row for processes without an owner has a name, and is last", "[screen]")
 {
     Stage stage({120, 40});
     stage.snapshot.rows[2].none = "(no user)";

@@ -10,7 +10,7 @@
 using namespace gpusnoop;
 using namespace std::chrono_literals;
 
-TEST_CASE("a filter shows while it is typed", "[screen]")
+TEST_CASE("a filter is applied while it is typed", "[screen]")
 {
     Stage stage;
     stage.press(U"/l");
@@ -38,7 +38,7 @@ TEST_CASE("a filter shows while it is typed", "[screen]")
 TEST_CASE("an unknown key adds a message", "[screen]")
 {
     Stage stage;
-    stage.press(U"JJZ"); // keys that arrive together may be pasted text: only one message
+    stage.press(U"JJZ"); // several keys at once may be pasted text, so only one message is added
     CHECK(stage.shows("no such key: J (? lists all keys)"));
     CHECK(stage.state.messages.all().size() == 1);
     for (const std::u32string_view view : {U"", U"?", U"m", U"!", U"s", U"b", U"c", U"\r"}) {
@@ -125,7 +125,7 @@ TEST_CASE("K sends a signal to a process after a confirmation", "[screen]")
 {
     Stage stage;
     stage.press(U"K");
-    CHECK(stage.state.prompt == Prompt::none); // the rows are not single processes
+    CHECK(stage.state.prompt == Prompt::none); // these rows are not single processes
     CHECK(stage.state.messages.all().size() == 1);
     for (TopRow& row : stage.snapshot.rows)
         row.process = {static_cast<uint32_t>(std::stoul(row.id)), 7};

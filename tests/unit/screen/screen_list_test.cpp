@@ -10,7 +10,7 @@ using namespace gpusnoop;
 TEST_CASE("the selection follows its row", "[screen]")
 {
     Stage stage;
-    CHECK(stage.state.selected.empty()); // selects the first line, even as rows move
+    CHECK(stage.state.selected.empty()); // no row is selected yet: the first line is highlighted, even if rows move
     stage.press(key::down);
     CHECK(stage.state.selected == "1004");
     stage.press(U"r");
@@ -47,7 +47,7 @@ TEST_CASE("page keys, Home and End", "[screen]")
     CHECK(stage.state.first_row == 0);
 }
 
-TEST_CASE("sorting by another column, reversed, frozen", "[screen]")
+TEST_CASE("sorting by another column, in reverse order, and in a frozen order", "[screen]")
 {
     Stage stage;
     stage.press(U"<");
@@ -101,7 +101,7 @@ TEST_CASE("the sum line covers the filtered rows", "[screen]")
     CHECK_FALSE(sum_line(stage.snapshot, stage.state.arrangement));
 }
 
-TEST_CASE("choosing what rows are grouped by", "[screen]")
+TEST_CASE("choosing the grouping key of the rows", "[screen]")
 {
     Stage stage;
     auto actions = stage.press(U"3");
@@ -140,7 +140,7 @@ TEST_CASE("choosing columns and their order", "[screen]")
     CHECK(stage.state.view == View::list);
 }
 
-TEST_CASE("a column that was JSON-only with one grouping is shown with another", "[screen]")
+TEST_CASE("a column that is only in JSON with one grouping is shown with another grouping", "[screen]")
 {
     Stage stage;
     stage.state = ScreenState({.sort = "launches_per_second"});
@@ -160,7 +160,7 @@ TEST_CASE("the tree has a heading per pod", "[screen]")
     CHECK(lines[6].starts_with("├─"));
     CHECK(lines[7].starts_with("└─"));
     CHECK(lines[8].starts_with("- pod-0 (2)"));
-    CHECK(lines[11].starts_with("- (none) (2)")); // last, even though its first row sorts first
+    CHECK(lines[11].starts_with("- (none) (2)")); // rows without a pod are last, although one of them sorts first
     CHECK(lines[12].starts_with("├─    1005"));
 }
 

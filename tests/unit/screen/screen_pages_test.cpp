@@ -28,7 +28,7 @@ TEST_CASE("a row is opened and closed", "[screen]")
     CHECK(stage.state.plotted == "graph_launches_per_second");
     stage.press(key::left);
     stage.press(key::left);
-    CHECK(stage.state.plotted == "device_memory_bytes"); // wraps around, and includes hidden columns
+    CHECK(stage.state.plotted == "device_memory_bytes"); // the selection wraps around, and includes hidden columns
     stage.snapshot.detail_of = "1003";
     CHECK_FALSE(stage.shows("void kernel_0<float>(float*, int)")); // the detail is of another row
     stage.cast.rows = 2;
@@ -55,7 +55,7 @@ TEST_CASE("the help lists keys and every column", "[screen]")
     CHECK(stage.press(key::f10).at(0).kind == Action::quit);
 }
 
-TEST_CASE("messages are shown for a while and kept", "[screen]")
+TEST_CASE("a message is shown for a while, and then kept on the page of messages", "[screen]")
 {
     Stage stage;
     stage.state.messages.add("first", 0);
@@ -73,7 +73,7 @@ TEST_CASE("messages are shown for a while and kept", "[screen]")
     CHECK(stage.state.messages.all().size() == 200);
 }
 
-TEST_CASE("an open row in trouble plots the column of the trouble", "[screen]")
+TEST_CASE("an open row with a problem plots the column that shows the problem", "[screen]")
 {
     Stage stage;
     const std::string id = arrange(stage.snapshot, stage.state.arrangement).front()->id;

@@ -33,7 +33,8 @@ TEST_CASE("arrange() sorts rows", "[top_rows]")
 {
     const Snapshot snapshot = machine();
     CHECK(ids(snapshot, {}) == "10 9 8 7 6 5 ");
-    CHECK(ids(snapshot, {.sort = "rate"}) == "7 9 10 5 6 8 "); // equal ones by id, unknown ones last
+    CHECK(ids(snapshot, {.sort = "rate"}) == "7 9 10 5 6 8 "); // rows with equal values by id, rows with unknown values
+                                                               // last
     CHECK(ids(snapshot, {.sort = "rate", .ascending = true}) == "9 10 7 5 6 8 ");
     CHECK(ids(snapshot, {.sort = "comm", .ascending = true}) == "10 8 7 6 9 5 ");
     CHECK(ids(snapshot, {.sort = "no such column"}) == "10 9 8 7 6 5 ");
@@ -62,7 +63,7 @@ TEST_CASE("a frozen order is kept", "[top_rows]")
     CHECK(ids(snapshot, {.sort = "rate", .frozen = {"5", "gone", "10"}}) == "5 10 7 9 6 8 ");
 }
 
-TEST_CASE("a sum that includes a lower bound or an estimate is marked as one", "[top_rows]")
+TEST_CASE("a sum that includes a lower bound or an estimate is marked as such", "[top_rows]")
 {
     const std::vector<TopColumn> columns = {{.column = {"MEM", "mem", Unit::bytes}, .about = "", .adds = true}};
     const TopRow exact{"1", "", {uint64_t{5}}}, least{"2", "", {AtLeast{3}}}, unknown{"3", "", {Cell{}}};

@@ -27,7 +27,7 @@ struct Pipe {
 
 } // namespace
 
-TEST_CASE("a q quits, unless a key before it leaves the list", "[screen]")
+TEST_CASE("the key q quits, unless an earlier key has opened another page", "[screen]")
 {
     for (const char* typed : {"q", "jjq", "2tq", "\033[21~", "j\033[21~"})
         CHECK(quits(typed));
@@ -36,7 +36,7 @@ TEST_CASE("a q quits, unless a key before it leaves the list", "[screen]")
         CHECK_FALSE(quits(typed));
 }
 
-TEST_CASE("during the start-up, the screen shows the current step", "[screen]")
+TEST_CASE("during start-up, the screen shows the current step", "[screen]")
 {
     ScreenState state({.starting = "Loading 41 programs into the kernel ..."});
     state.size = {60, 6};

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# ABI tests of the probe table: ABI_OBJS are linked into the unit tests, with and without sanitizers. Needs BUILD, CXX
-# and CC. Uses CLANG, CUDA_HOME, WARNINGS, Q and `say` if set.
+# ABI tests of the probe table. ABI_OBJS are linked into the unit tests, both with and without sanitizers. The variables
+# BUILD, CXX and CC must be set; CLANG, CUDA_HOME, WARNINGS, Q and `say` are optional.
 
 ABI_SRC   := tests/unit/attach/abi
 ABI_DIR   ?= $(BUILD)/unit/abi
@@ -8,14 +8,14 @@ CLANG     ?= clang
 CUDA_HOME ?= /usr/local/cuda
 say       ?= @:
 
-# Flags for the calls, as a typical program is compiled.
+# Flags for compiling the calls: those of a typical program.
 ABI_FLAGS := -std=c++20 -O2 $(WARNINGS) -I. -Isrc $(CROSS_FLAGS)
 ABI_CLANG := $(CLANG) $(if $(CROSS),--target=$(CROSS))
 ABI_DEPS   = $(addprefix $(ABI_SRC)/,calls.hpp signatures.def signatures_hip.def types.h types_hip.h abi.mk) bpf/shared/probe.h src/attach/probes.hpp
 
 ABI_OBJS := $(addprefix $(ABI_DIR)/,abi_test.o capture.o calls-gcc.o)
 
-# clang is used only if it finds C++ headers, its own or gcc's.
+# clang is used only if it finds C++ headers, either its own or those of gcc.
 ifeq ($(shell $(ABI_CLANG) -std=c++20 -x c++ -include vector -fsyntax-only /dev/null 2>/dev/null && echo yes),yes)
 ABI_OBJS += $(ABI_DIR)/calls-clang.o
 endif

@@ -58,13 +58,13 @@ std::string_view base_name(std::string_view symbol)
     return symbol;
 }
 
-// True if the row is for calls of the signature.
+// Returns true if the row applies to calls with this signature.
 bool matches(const Probe& probe, const Signature& signature)
 {
     return signature.runtimes == gpusnoop::any_runtime || signature.runtimes == probe.runtimes;
 }
 
-// The signature of the row's function under this name. Null if the set has no call of it.
+// Finds the signature of the row's function under the name `symbol`. Returns null if the set has no such call.
 const Signature* find(const CallSet& set, const Probe& probe, std::string_view symbol)
 {
     for (const Signature& signature : set.signatures)
@@ -73,7 +73,7 @@ const Signature* find(const CallSet& set, const Probe& probe, std::string_view s
     return nullptr;
 }
 
-// " (cudart 11 12)" if the row is not for every version.
+// Returns a text such as " (cudart 11 12)", or "" if the row is for every version.
 std::string runtimes_of(const Probe& probe)
 {
     constexpr std::pair<gpusnoop::Runtime, std::string_view> runtimes[] = {
@@ -101,11 +101,11 @@ std::vector<CallSet> sets(bool real)
     return chosen;
 }
 
-// ---- Reading a call by a row, as read_words() and argument() of bpf/base/probe.bpf.h do
+// ---- Reads a call's arguments as a row describes them, like read_words() and argument() of bpf/base/probe.bpf.h
 
 using Words = std::array<unsigned long long, WORD_BLOCK + BLOCK_WORDS_MAX>;
 
-// Returns false if the memory is not part of the call.
+// Returns false if the call did not capture this memory.
 bool read_memory(const Call& call, uint64_t address, size_t bytes, void* to)
 {
     const std::span<const std::byte> stack = std::as_bytes(std::span(call.captured.stack));
@@ -138,7 +138,7 @@ std::optional<Words> read_call(const Call& call, const probe_row& row, size_t el
 
 // ---- Arguments that the caller passed
 
-using Arguments = std::map<int, uint64_t>; // by enum argument
+using Arguments = std::map<int, uint64_t>; // values by `enum argument`
 
 std::vector<std::string_view> parameter_names(std::string_view parameters)
 {
@@ -189,15 +189,15 @@ Arguments passed_arguments(const Signature& signature, const Call& call, size_t 
     return passed;
 }
 
-// ---- Comparison of both
+// ---- Comparison of the arguments read with those passed
 
 uint64_t offset_of_result(const probe_row& row, int which)
 {
     return which == ARG_OUT ? row.out_offset : which == ARG_PITCH ? row.pitch_offset : 0;
 }
 
-// On arm64 each large structure is passed by a pointer, and a row has one block of memory. If there are two structures,
-// the row reads the size of the copy rather than its destination (probe_layout.hpp).
+// On arm64 each large structure is passed by a pointer, but a row can describe only one block of memory. If a call has
+// two structures, the row reads the one with the size of the copy, not the one with its destination (probe_layout.hpp).
 bool in_another_block(const Call& call, int which)
 {
     return abi::first_slot == 0 && which == ARG_DESTINATION &&
@@ -233,7 +233,8 @@ std::string verdict(const Signature& signature, const Call& call, const probe_ro
     return found.empty() ? "right" : found;
 }
 
-// The 32-bit pieces of a call's arguments. Narrower arguments have none; their neighbours and sizes are sufficient.
+// Returns the 32-bit pieces of a call's arguments. Narrower arguments are omitted: the places of their neighbours, and
+// their sizes, determine their own places.
 std::vector<uint32_t> pieces(const Call& call)
 {
     std::vector<uint32_t> all;
@@ -248,7 +249,7 @@ std::vector<uint32_t> pieces(const Call& call)
     return all;
 }
 
-// The 32-bit halves of the argument registers and stack slots.
+// Returns the 32-bit halves of the argument registers and stack slots.
 std::vector<uint32_t> places(const Call& call)
 {
     std::vector<uint32_t> halves;
@@ -311,7 +312,7 @@ TEST_CASE("every signature has a row", "[abi]")
     }
 }
 
-// Tests the test itself: makes every operand of every row wrong in turn.
+// Tests the test itself: changes each operand of each row to a wrong one.
 TEST_CASE("a wrong operand in a row is detected", "[abi]")
 {
     for (const CallSet& set : sets(false)) {

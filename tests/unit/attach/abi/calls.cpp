@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A set of calls. Compiled several times: by each compiler, with our prototypes and (ABI_REAL) with CUDA's.
+// A set of calls. Compiled several times: by each compiler, with the prototypes of signatures.def, and with those of
+// CUDA's headers (ABI_REAL).
 #ifdef ABI_REAL
-// Makes the headers declare old versions and per-thread variants under their own names, and undefine the macros that
-// map one to the other.
+// Makes the headers declare old versions and per-thread variants under their own names, without macros that map one
+// name to another.
 #define __CUDA_API_VERSION_INTERNAL // NOLINT(bugprone-reserved-identifier)
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -18,8 +19,8 @@
 #include <type_traits>
 #include <utility>
 
-// Fallback declarations for symbols that the headers lack. The headers' declarations are overloads of these. None of
-// them is ever called.
+// Fallback declarations for symbols that the headers lack. If a header declares a symbol, its declaration is an
+// overload of the fallback. The fallbacks are never called.
 #ifdef ABI_REAL
 namespace absent {
 struct Absent;
@@ -36,7 +37,7 @@ struct Absent;
 using namespace absent;
 #endif
 
-// In an unnamed namespace, so that the code of each compiler stays separate.
+// In an unnamed namespace, so that the linker does not merge the code of different compilers.
 namespace {
 
 using abi::Call;
@@ -68,7 +69,7 @@ T make(uint64_t value)
         return static_cast<T>(value);
 }
 
-// Structures are recognized by their fields, in any version of CUDA.
+// Concepts that recognize structures by their fields, so that they match every version of CUDA.
 template<class T>
 concept DriverLaunch = sizeof(T::gridDimX) > 0 && sizeof(T::hStream) > 0;
 
@@ -147,7 +148,8 @@ void describe(const Extent auto& extent, auto found)
     found(extent.depth, ARG_DEPTH);
 }
 
-// Field of the call's result: a value to set in a structure by value, or the place of a result behind a pointer.
+// If the structure is passed by value, its pointer is the destination of the call. If it is passed by pointer, the call
+// stores its results in it.
 void describe(const PitchedMemory auto& memory, auto found, bool by_pointer = false)
 {
     found(memory.ptr, by_pointer ? ARG_OUT : ARG_DESTINATION);
@@ -257,7 +259,7 @@ using Target = std::remove_cv_t<std::remove_pointer_t<T>>;
 template<class T>
 constexpr bool points_to_described = std::is_pointer_v<T>&& Described<Target<T>>;
 
-// The value of a parameter that is not a pointer to structures.
+// Returns the value of a parameter that is not a pointer to structures.
 template<class T>
 inline __attribute__((always_inline)) T argument_value(size_t number)
 {
@@ -333,7 +335,8 @@ constexpr Maker maker(cudaError_t (*)(A...), int)
     return &make_call<cudaError_t, A...>;
 }
 
-// Chosen only if the symbol has no other overload, as a 0 prefers int.
+// Selected only if the symbol has no other overload: the second argument is 0, for which the compiler prefers int to
+// long.
 constexpr Maker maker(absent::Absent* (*)(), long)
 {
     return nullptr;

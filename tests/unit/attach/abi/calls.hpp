@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiled calls of every function of the probe table, with the registers and stack captured at the entry of the called
-// function. calls.cpp makes one set of calls per compiler and source of the prototypes.
+// function. calls.cpp is compiled to one set of calls per compiler and per source of the prototypes.
 #pragma once
 
 #include "attach/probes.hpp"
@@ -14,8 +14,9 @@
 
 namespace abi {
 
-// first_slot: offset of the first stack argument, s0, from the stack pointer, in words: on x86-64 the return address
-// precedes it. On arm64 more words are captured, as the caller's frame has the structures that are passed by address.
+// first_slot: offset of the first stack argument (s0) from the stack pointer, in words. On x86-64 the return address
+// precedes that argument. On arm64 more words are captured, because structures that are passed by address are in the
+// caller's frame.
 #if defined(__aarch64__)
 constexpr size_t first_slot = 0, stack_words = 64;
 #else
@@ -30,7 +31,8 @@ struct Captured {
 static_assert(offsetof(Captured, sp) == 8 * ARGUMENT_REGISTERS &&
               offsetof(Captured, stack) == 8 * ARGUMENT_REGISTERS + 8); // capture.S
 
-// Values whose halves are all different, so that a wrong place is always detected.
+// Returns a value for argument `number`. All halves of all values differ, so that reading the wrong place is always
+// detected.
 constexpr uint64_t distinct(size_t number)
 {
     return (0xC0DE0000 + number) << 32 | (0xBEEF0000 + number);
@@ -50,15 +52,15 @@ struct Parameter {
     bool operator==(const Parameter&) const = default;
 };
 
-constexpr size_t elements = 2; // structures in an array, to test the stride
+constexpr size_t elements = 2; // length of arrays of structures; more than 1, to test the stride
 
 struct Call {
     Captured captured{};
     std::vector<Parameter> parameters;
-    // Words of a parameter's value. A narrower parameter has the low bits of the first one.
+    // Word `number` of a parameter's value. A parameter narrower than a word has the low bits of word 0.
     static constexpr uint64_t word(size_t parameter, size_t number) { return distinct(parameter + 100 * number); }
 
-    // Values of the fields of structures, which are passed by value or in `memory`. For a result (is_result()): its
+    // Value of a field of a structure that is passed by value or in `memory`. For a result (is_result()), the field's
     // offset in `memory`.
     struct Field {
         argument which;
@@ -89,5 +91,6 @@ std::vector<CallSet>& call_sets();
 
 extern "C" {
 extern abi::Captured abi_captured;
-void abi_capture(); // is called as a function of any type; a cast from this type does not warn
+void abi_capture(); // called through casts to any function type; declared with this type because a cast from it does
+                    // not warn
 }

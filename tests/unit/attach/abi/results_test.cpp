@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that every result code of CUDA's headers has a name. Built only if the headers are present; results.def is made
-// from them (abi.mk).
+// Tests that every result code of CUDA's headers has a name. Built only if the headers are present; abi.mk generates
+// results.def from them.
 #include "attach/probes.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -22,7 +22,7 @@ TEST_CASE("result names are those of CUDA's headers")
 #include "results.def"
 #undef RESULT
     };
-    CHECK(std::size(results) > 180); // fewer: the rule that makes results.def is wrong
+    CHECK(std::size(results) > 180); // fewer would mean that the rule for results.def is wrong
     for (const Result& result : results)
         CHECK(result_name(result.library, result.code) == result.name);
 }

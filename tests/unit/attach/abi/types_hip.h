@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Types of HIP's API that signatures_hip.def uses. Layouts and field names are from HIP's public documentation. Types
- * that differ in 5.x have the version at the end of their name. */
+/* Types of HIP's API that signatures_hip.def uses. Layouts and field names are from HIP's public documentation. If a
+ * type differs in ROCm 5.x, the name of that version's type ends with the version. */
 #ifndef GPUSNOOP_TESTS_ABI_TYPES_HIP_H
 #define GPUSNOOP_TESTS_ABI_TYPES_HIP_H
 
