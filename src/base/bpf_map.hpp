@@ -110,7 +110,7 @@ size_t max_entries(int map_fd);
 size_t erase_keys(int map_fd, const std::function<bool(const std::byte*)>& is_stale);
 
 // Like erase_keys(), for maps whose keys begin with a struct image, which identifies a process. In the keys of an LPM
-// trie, the image follows the prefix length.
+// trie, the struct follows the prefix length.
 size_t erase_images(int map_fd, const std::function<bool(const image&)>& is_stale);
 
 // Returns the first `entries` elements of a per-CPU array, each summed over all CPUs. Reads them with one system call.

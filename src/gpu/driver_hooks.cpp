@@ -178,7 +178,7 @@ bool DriverHooks::hook_new_drivers()
     return true;
 }
 
-// Returns false if the driver needs the system call tracepoints.
+// Returns false if the driver's functions cannot be hooked, so that system calls must be hooked instead.
 bool DriverHooks::hook_functions(const Driver& driver, const std::set<std::string>& symbols)
 {
     if (symbols.contains(driver.front_end) && hooked(NODE_NVIDIA_CTL)) {

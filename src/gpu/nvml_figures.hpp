@@ -77,7 +77,7 @@ private:
     bool started_ = false;       // the current helper has sent its first reply
     bool was_available_ = false; // a helper has reported that NVML is available
     bool is_late_ = false;       // a reply is overdue
-    bool lost_ = false;          // a helper died or hung during the last query
+    bool lost_ = false;          // a helper died, hung or sent invalid data during the last query
     std::string_view warning_;   // the warning that is shown now; empty: none
     uint64_t now_ns_ = 0;
     std::optional<NvmlAnswers> answers_;

@@ -33,7 +33,7 @@ std::optional<uint32_t> offset_of(std::string_view format, std::string_view fiel
     return parse_number<uint32_t>(rest.substr(0, rest.find(';')));
 }
 
-// Consumes the text up to the next comma.
+// Removes the text up to the next comma, and the comma, and returns the text.
 std::string_view next_part(std::string_view& rest)
 {
     const size_t comma = rest.find(", ");

@@ -204,8 +204,8 @@ bool KernelNames::apply(Message message)
     const auto unnamed = process.unnamed.find(answer->handle);
     const bool awaited = unnamed != process.unnamed.end() && std::exchange(unnamed->second.pending, false);
     if (answer->name.empty()) {
-        // The answer to a question of kind `text` has a source even if the text could not be read. In that case, the
-        // address is cleared, so the next lookup is a search.
+        // If the text could not be read, the answer to a question of kind `text` still has a source. The address is
+        // then cleared, so that the next lookup is a search.
         const auto unread = process.unread.find(answer->handle);
         const bool of_text = answer->source != NameSource::none && unread != process.unread.end();
         if (of_text)

@@ -131,7 +131,7 @@ private:
     void on_restart();
 
     std::map<ImageId, Process> processes_;
-    std::set<ImageId> with_unnamed_; // images that have launched unnamed kernels since the last tick
+    std::set<ImageId> with_unnamed_; // processes that have launched unnamed kernels since the last tick
     ScanCache cache_;
     std::optional<ScanWanted> scan_; // the running scan; the name helper has requested it
     Scanner scanner_;

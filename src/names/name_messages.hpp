@@ -51,7 +51,7 @@ struct NameQuestion {
         process, // queue scans of the process's files
         scanned, // the scan of a file has ended; the message carries a descriptor for the resulting Registrations
         tick,    // a second has passed
-        forget,  // the image has ended
+        forget,  // the process has exited or called exec
     };
     Kind kind = Kind::kernel;
     ImageId image{};
@@ -101,7 +101,7 @@ struct StackQuestion {
     static constexpr size_t addresses_max = 128;
 
     ImageId image{};
-    std::vector<uint64_t> addresses{}; // empty if the image has ended
+    std::vector<uint64_t> addresses{}; // empty if the process has exited or called exec
     bool innermost = false;            // whether the first address is the innermost address of a stack
 };
 
@@ -120,7 +120,7 @@ struct StackAnswer {
     static constexpr size_t text_max = 48 << 10; // maximum total bytes of the texts in an answer
 
     ImageId image{};
-    uint64_t generation = 0;     // changes with the image's mappings
+    uint64_t generation = 0;     // changes when the mappings of the process change
     std::vector<Frame> frames{}; // frames for the first addresses of the question, as many as fit
 };
 

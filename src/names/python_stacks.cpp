@@ -109,7 +109,7 @@ void PythonStacks::free_entries(const std::function<bool(int32_t, const python_s
         }
 }
 
-// Frees the table entries of the image's stacks, because the image has ended.
+// Frees the table entries for stacks of a process that has exited or called exec.
 void PythonStacks::forget(const ImageId& image)
 {
     const auto first = codes_.lower_bound({image, 0, 0}), last = codes_.upper_bound({image, UINT64_MAX, UINT64_MAX});

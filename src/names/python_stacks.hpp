@@ -79,7 +79,7 @@ private:
         bool asked = false;
         PythonCodeRange code{}, loop{};
     };
-    // Image, address of the code object, and a checksum of the object. The checksum is needed because addresses are
+    // Process, address of the code object, and a checksum of the object. The checksum is needed because addresses are
     // reused.
     using CodeKey = std::tuple<ImageId, uint64_t, uint64_t>;
 

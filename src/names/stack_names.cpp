@@ -13,9 +13,9 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t max_kept_names = 100'000; // total for all images
+constexpr size_t max_kept_names = 100'000; // total for all processes
 constexpr size_t max_kept_name = 1024;     // bytes; longer names are cached for one second only
-constexpr size_t passing_max = 4096;       // names per image that are kept for one second
+constexpr size_t passing_max = 4096;       // names per process that are kept for one second
 constexpr std::chrono::seconds passing_time(1);
 
 bool is_of_cuda(std::string_view function, std::string_view file)
@@ -117,7 +117,7 @@ bool StackNames::apply(const Message& message)
         return false;
     const auto found = images_.find(answer->image);
     if (found == images_.end())
-        return true; // the image was forgotten in the meantime
+        return true; // the process was forgotten in the meantime
     Image& image = found->second;
     // The generation is 0 if the process exited before this helper started.
     if (answer->generation != 0 && std::exchange(image.generation, answer->generation) != answer->generation)
