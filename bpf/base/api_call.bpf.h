@@ -81,10 +81,10 @@ INLINE void read_stack(struct pt_regs* ctx, struct call_key* key, u32 at)
 
 /* Samples the stack of every Nth call, for each thread and kind of call, because reading a stack costs more than all
  * other tracing work for a call. N is set each second so that the next second yields about SAMPLES_PER_SECOND stacks;
- * with fewer calls, each is sampled. Within a second N stays the same, because otherwise calls after a pause would be
- * sampled more often than others. N is raised earlier only if the thread's call rate is so high that sampling would
- * noticeably slow the thread down. The distance between samples is random: with a constant distance, the samples of a
- * loop could all be from the same call in its body. */
+ * if there are fewer calls, every call is sampled. Within a second N stays the same, because otherwise calls after a
+ * pause would be sampled more often than others. N is raised earlier only if the thread's call rate is so high that
+ * sampling would noticeably slow the thread down. The distance between samples is random: with a constant distance, the
+ * samples of a loop could all be from the same call in its body. */
 OWN_FRAME int take_sample(struct pt_regs* ctx, struct call_key* key, u32 kind)
 {
     struct thread_state* thread = ctx && key ? thread_state_create(bpf_get_current_task_btf()) : 0;
@@ -183,7 +183,7 @@ INLINE const volatile struct probe_row* begin_call(struct pt_regs* ctx, struct t
     return begin_sampled_call(ctx, task, SAMPLED_NONE, 0, kept);
 }
 
-/* Like begin_call(), for any thread of a traced process, even if filters exclude the thread. */
+/* Like begin_call(), but ignores the filters by thread and name. */
 INLINE const volatile struct probe_row* begin_call_of_process(struct pt_regs* ctx, struct task_struct* task,
                                                               struct kept_call* kept)
 {
@@ -214,8 +214,8 @@ struct ended_call {
     u64 duration_ns;
 };
 
-/* Ends the call that returns now, and returns its thread. Returns NULL if the call's entry was not kept, or if the call
- * does not count. */
+/* Ends the call that is returning. The result is the state of its thread, or NULL if the call's entry was not kept or
+ * the call does not count. */
 INLINE struct thread_state* end_call_as(struct pt_regs* ctx, struct task_struct* task, u64 part,
                                         struct ended_call* ended)
 {

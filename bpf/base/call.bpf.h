@@ -75,7 +75,7 @@ const volatile bool per_cgroup = false;
 const volatile bool per_size = false; /* size of copies and allocations */
 
 const volatile bool emit_events = false;
-const volatile bool need_return = false; /* results or latencies are reported */
+const volatile bool need_return = false; /* set if results or latencies are reported */
 const volatile bool only_failed = false;
 const volatile bool measure_latency = false;
 const volatile __u64 least_ns = 0;         /* calls shorter than this are not counted, if durations are measured */

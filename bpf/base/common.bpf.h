@@ -104,11 +104,11 @@ INLINE bool is_session_return(struct pt_regs* ctx)
     return bpf_session_is_return___alone();
 }
 
-/* Defines the programs of one kind. NAME_entry runs at the first instruction of a function, NAME_return when the
- * function returns. NAME_session runs at both. If it returns 1 at entry, the kernel does not run it at the return of
- * this call. The other programs always return 0, because before 6.13, a uprobe_multi program that returns 1 makes the
- * kernel remove the probe. The front end chooses the attach type before load. is_idle(), becomes_active() and
- * returns_nested() are defined in base/probe.bpf.h. */
+/* Defines the BPF programs for one kind of call. NAME_entry runs at the first instruction of a function, NAME_return
+ * when the function returns. NAME_session runs at both. If it returns 1 at entry, the kernel does not run it at the
+ * return of this call. The other programs always return 0, because before 6.13, a uprobe_multi program that returns 1
+ * makes the kernel remove the probe. The front end chooses the attach type before it loads a program. is_idle(),
+ * becomes_active() and returns_nested() are defined in base/probe.bpf.h. */
 #define ENTRY_PROGRAM(NAME, BODY, ...)                                                                                 \
     SEC("uprobe")                                                                                                      \
     int NAME(struct pt_regs* ctx)                                                                                      \

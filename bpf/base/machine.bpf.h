@@ -40,7 +40,7 @@
 #define FIRST_WORD(OBJECT) CAST((const struct pt_regs*)(OBJECT))->r15
 
 /* At function entry, the return address is at the stack pointer, and stays there until the function returns. Stack
- * arguments follow it. */
+ * arguments follow the return address. */
 #define STACK_ARGUMENTS(REGS) (PT_REGS_SP(REGS) + 8)
 #define RETURN_POPS 8
 #define RETURN_ADDRESS_STAYS true

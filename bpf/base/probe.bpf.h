@@ -202,7 +202,8 @@ struct probe_place {
 
 HASH_MAP(rows_by_place, 65536, struct probe_place, u32);
 
-/* Without PIN, clang merges the cases into one load at a computed offset, which the verifier refuses on the context. */
+/* Without PIN, clang merges the cases into one load at a computed offset, which the verifier rejects for accesses to
+ * the context. */
 #define REGISTER_CASE(NUMBER, VALUE)                                                                                   \
     case NUMBER:                                                                                                       \
         v = VALUE;                                                                                                     \
@@ -279,8 +280,8 @@ INLINE void read_registers(struct pt_regs* ctx, struct call_words* words)
         words->word[WORD_ONE & (WORDS - 1)] = 1;
 }
 
-/* Reads the registers, and the row's memory block at address `block`. Returns nonzero if the block is unreadable; its
- * words are then 0. Reading a block costs 35 ns, whatever its size. */
+/* Reads the registers, and the row's memory block at address `block`. Returns nonzero if the block is unreadable; the
+ * block's words are then 0. Reading a block costs 35 ns, whatever its size. */
 INLINE u64 read_words(struct pt_regs* ctx, const volatile struct probe_row* row, u64 block, struct call_words* words)
 {
     read_registers(ctx, words);
@@ -310,9 +311,9 @@ INLINE bool has_argument(const volatile struct probe_row* row, u32 which)
 /* Arguments of a call, read one by one. */
 struct arguments {
     u64 word[WORD_BLOCK];
-    u64 value; /* the word last read */
+    u64 value; /* the last word that was read */
     u64 block; /* address of the row's memory block */
-    u64 error; /* nonzero if an argument was unreadable; it then reads as 0 */
+    u64 error; /* nonzero if an argument was unreadable; such an argument reads as 0 */
 };
 
 #if WORDS_HAVE_CONSTANTS
@@ -396,7 +397,7 @@ INLINE u32 traced_row(struct pt_regs* ctx, struct task_struct* task)
     return traced_row_of(ctx, task, 0);
 }
 
-/* Like traced_row(), for any thread of a traced process. */
+/* Like traced_row(), but ignores the filters by thread and name. */
 INLINE u32 traced_row_of_process(struct pt_regs* ctx, struct task_struct* task)
 {
     return is_traced_process(task) ? fired_row(ctx, 0) : 0;
@@ -414,7 +415,7 @@ OWN_FRAME int lose_unmatched_return(struct task_struct* task, u32 of_process)
 /* A call that is not counted, but tracked because it changes the meaning of later calls. */
 struct followed {
     struct task_struct* task;
-    struct thread_state* thread; /* set at the return */
+    struct thread_state* thread; /* set only when the call returns */
     struct open_call* call;
     const volatile struct probe_row* row;
 };

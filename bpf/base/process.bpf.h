@@ -209,7 +209,7 @@ INLINE bool is_traced_cgroup(struct task_struct* task)
     return verdict ? *verdict : under_target(id, filter_v1 ? v1_node(task) : v2_node(task));
 }
 
-/* The caller, and the filters by process, thread and name. */
+/* The calling process, and the filters by process, thread and name. */
 
 const volatile __u32 target_tid = 0;
 const volatile bool filter_pids = false;  /* set if the kernel cannot limit the attachment to target_pids */
@@ -246,7 +246,7 @@ INLINE void read_comm(struct task_struct* task, u64 name[2])
     name[1] = comm[1];
 }
 
-/* True if target_comm occurs in a task's name. The name is shifted one byte at a time. */
+/* True if target_comm occurs in a task's name. Compares at each position, by shifting the name one byte at a time. */
 INLINE bool comm_matches(struct task_struct* task)
 {
     u64 name[2];

@@ -13,10 +13,10 @@
 #include "shared/stack.h"
 
 /* Frames are adjacent in memory, so one read fetches many of them. That takes 12 ns per frame, instead of 75 ns. */
-#define FRAME_BYTES 80 /* bytes to read of a frame that is not an object */
+#define FRAME_BYTES 80 /* bytes to read of a frame that is not a separate heap object */
 #define FRAME_OBJECT_BYTES 112
-#define DATA_WINDOW 4176     /* bytes read of the interpreter's own stack, in which callers precede their callees */
-#define C_WINDOW 2048        /* bytes that are read of the thread's stack, which has the frames made by C code */
+#define DATA_WINDOW 4176     /* bytes read from the interpreter's stack, in which callers precede their callees */
+#define C_WINDOW 2048        /* bytes read from the thread's stack, which holds the frames made by C code */
 #define FRAME_FIELDS_MAX 264 /* maximum offset of a field in a frame */
 
 struct python_walk {
@@ -31,7 +31,7 @@ struct python_walk {
     u64 word, table;
     u32 place, pid;
     u64 caller;
-    u32 known; /* number of calls whose stack was known */
+    u32 known; /* number of calls whose stack was already in the table */
     bool is_new;
     struct python_code_key code;
     u8 bytes[DATA_WINDOW + C_WINDOW + FRAME_FIELDS_MAX];
@@ -335,7 +335,7 @@ INLINE void finish_stack(struct python_walk* walk, const struct python_layout* l
 
 /* Returns the id of the stack with its Python frames. The result is negative if the thread runs no Python or the table
  * is full. `native` is the id of the native stack of a thread that runs no Python, or STACK_NOT_READ. Must be called
- * under the guard, because the walk may be per CPU. */
+ * with preemption disabled (guard_calls_begin()), because the walk may be per CPU. */
 VERIFIED_ONCE int python_stack(u64 sp, u64 caller, int native)
 {
     if (!follow_python || !pythons_known)

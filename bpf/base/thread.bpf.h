@@ -181,9 +181,9 @@ INLINE bool is_same_address(u64 one, u64 other)
     return !((one ^ other) << (64 - SIGNED_FROM));
 }
 
-/* True if a call with this stack and frame pointer is part of the outer call. Then one of the frames between the two
- * stack pointers returns to the outer call's return address. If the code has no frame records, the call is assumed to
- * be part of the outer call. */
+/* True if a call with this stack and frame pointer is part of the outer call. This is so if one of the frames between
+ * the two stack pointers returns to the outer call's return address. If the code has no frame records, the call is
+ * assumed to be part of the outer call. */
 INLINE bool is_below(struct task_struct* task, const struct call_frame* outer, u64 sp, u64 fp)
 {
     u64 place = fp, inner = sp;
@@ -265,7 +265,7 @@ INLINE struct open_call* open_call_at(struct thread_state* thread, u64 number)
     FORGET(number);
     if (number >= OPEN_CALLS)
         return 0;
-    PIN(number); /* clang 19 would check the number only after computing the address */
+    PIN(number); /* otherwise clang 19 checks the number only after it has computed the address */
     return &thread->open[number & (OPEN_CALLS - 1)];
 }
 
@@ -291,7 +291,8 @@ INLINE struct open_call* open_call(struct pt_regs* ctx, struct thread_state* thr
     return open_call_at(thread, found);
 }
 
-/* True if another open call of the same part encloses `call`. open_call() has already closed calls that were left. */
+/* True if another open call of the same part encloses `call`. Calls that were left without returning do not count,
+ * because open_call() has already closed them. */
 INLINE bool is_inside_call(const struct thread_state* thread, const struct open_call* call)
 {
     bool inside = false;

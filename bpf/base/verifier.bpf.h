@@ -17,7 +17,7 @@
 
 /* Global function: verified once for any arguments, instead of once per state of each caller. The verifier knows
  * nothing about its result. Arguments are numbers, or pointers to memory of a known size; the function must check them
- * for NULL. Kernels from 6.10 to 6.14 refuse such a call under guard_begin() (see GUARDED_CALLS). Before 6.2
+ * for NULL. Kernels from 6.10 to 6.14 reject such a call if preemption is disabled (see GUARDED_CALLS). Before 6.2
  * (9ef40974a82a), a pointer argument cannot be used as a map key; such functions copy the key to their own stack. */
 #define VERIFIED_ONCE __attribute__((noinline))
 
@@ -42,10 +42,10 @@ INLINE u64 opaque(u64 value)
  * another, or fold the value into a later load. The verifier rejects both. */
 #define PIN(VARIABLE) barrier_var(VARIABLE)
 
-/* True if the kernel has bpf_loop() (5.17, e6f2dd0f8067). The verifier walks the body of bpf_loop() once, but the body
- * of a plain loop once per iteration. From 6.19 on, it walks the body of bpf_loop() once for each stack state that an
- * iteration may leave behind. The verifier does not track the contents of maps, so state that changes between
- * iterations is kept in maps and task storage. */
+/* True if the kernel has bpf_loop() (5.17, e6f2dd0f8067). The verifier walks the body of a plain loop once per
+ * iteration, but the body of bpf_loop() only once. From 6.19 on, it walks the body of bpf_loop() once for each stack
+ * state that an iteration may leave behind. The verifier does not track the contents of maps, so state that changes
+ * between iterations is kept in maps and task storage. */
 #define HAS_LOOPS bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)
 
 /* Branch-free code uses is_zero() and is_nonzero() (shared/histogram.h), masks with either all bits set or none, and

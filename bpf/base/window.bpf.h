@@ -30,7 +30,7 @@ INLINE u32 copy_stack(u8* to, u64 sp)
     return read_rest_of_page(to, 4096, sp);
 }
 
-/* True for one in COPY_AGAIN_EVERY calls whose stack is known. */
+/* True for one in COPY_AGAIN_EVERY calls whose stack is already in the table. */
 INLINE bool is_copy_due(u32* calls)
 {
     return !(++*calls & (COPY_AGAIN_EVERY - 1));
@@ -81,7 +81,7 @@ VERIFIED_ONCE int send_stack_copy(int stack, u32 at)
 struct window {
     u64 word[WINDOW_WORDS];
     struct window_stack stack; /* under construction */
-    u32 known;                 /* number of calls whose stack was known */
+    u32 known;                 /* number of calls whose stack was already in the table */
     u32 at;                    /* enum copied_at; stored here because the program's stack has no room */
 };
 
@@ -107,7 +107,7 @@ INLINE u64 stack_depth(u64 sp, u64 frame)
     return depth < STACK_FAR_BYTES ? depth : 0;
 }
 
-/* Maximum number of frames that are followed; deeper stacks are left to the kernel's walk. A higher limit makes
+/* Maximum number of frames that are followed; deeper stacks are read by the kernel's stack walk. A higher limit makes
  * verification slower. */
 #ifndef WINDOW_DEPTH
 #define WINDOW_DEPTH WINDOW_FRAMES
@@ -154,8 +154,8 @@ INLINE struct window* window_of_cpu(void)
 }
 
 /* Returns the stack's id, or a negative value if the stack must be read another way. `caller` is the return address. At
- * function entry, pass 0: the return address is then read from the top of the stack. Must be called under the guard,
- * because the window is per CPU. */
+ * function entry, pass 0: the return address is then read from the top of the stack. Must be called with preemption
+ * disabled (guard_calls_begin()), because the window is per CPU. */
 VERIFIED_ONCE int window_stack(u64 sp, u64 frame, u64 caller, u32 at)
 {
     struct window* window = GUARDED_CALLS && window_stacks_mask ? window_of_cpu() : 0;
@@ -203,7 +203,7 @@ INLINE int window_stack_of(const struct pt_regs* regs, u32 at)
     return stack;
 }
 
-/* Returns the caller from the stack that was last read on this CPU. */
+/* Returns the caller in the last stack that was read on this CPU. */
 INLINE u64 caller_in_window(void)
 {
     struct window* window = window_of_cpu();

@@ -83,7 +83,7 @@ INLINE void context_pop(const struct image* image, struct thread_state* thread)
     context_current(image, thread, handle);
 }
 
-/* Returns the context that will own memory that the thread allocates, or NULL if unknown. For HIP, the context is the
+/* Returns the context that will own the memory that a thread allocates, or NULL if unknown. For HIP, the context is the
  * device, and its handle is 1 + the device's ordinal. */
 INLINE struct context* context_of_memory(const struct image* image, struct task_struct* task, u32 layer)
 {

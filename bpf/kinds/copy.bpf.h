@@ -7,9 +7,9 @@
 #include "kinds/address.bpf.h"
 #include "kinds/context.bpf.h"
 
-/* Distinguish pinned and pageable memory, even if the call's arguments say only "host memory". */
+/* If true, pinned and pageable memory are distinguished, even if the call's arguments specify only host memory. */
 const volatile bool per_memory = false;
-const volatile bool measure_rate = false; /* histogram of rates instead of durations */
+const volatile bool measure_rate = false; /* if true, the histogram has rates instead of durations */
 
 /* Returns the bucket of the rate in megabytes per second (bytes per microsecond). Calls that return before the copy is
  * done have no rate. Sets have no rate either, because any set may return early, even if its function is not

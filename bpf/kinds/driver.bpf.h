@@ -252,7 +252,7 @@ INLINE void begin_function(void* ctx, u8 entry, u64 first, u64 request, u64 argu
     begin_driver_call(ctx, node_of(device) & ~NODE_BY_FUNCTION, device & MINOR_ANY, entry, (u32)request, argument);
 }
 
-/* The cookie is the enum driver_entry. */
+/* The probe's cookie is the enum driver_entry of the function. */
 SEC("kprobe")
 int function_entry(struct pt_regs* ctx)
 {

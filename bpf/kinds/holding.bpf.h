@@ -368,7 +368,8 @@ INLINE void add_mapping(const struct image* image, u64 address, u64 handle)
         lose(LOSS_STATE, 1);
 }
 
-/* Removes a mapping. Returns our id for the memory if it was the last mapping and the memory has no handle, else 0. */
+/* Removes a mapping. If this was the memory's last mapping and the memory has no handle, returns our id for the memory,
+ * else 0. */
 OWN_FRAME u64 drop_mapping(const struct image* image, u64 address)
 {
     struct place_key key = place_key(*image, 0, WITHOUT_TAG(address));

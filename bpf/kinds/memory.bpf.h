@@ -77,7 +77,7 @@ INLINE u32 read_bytes(struct arguments* arguments, const volatile struct probe_r
  * allocation's row. So the live memory of a row is the difference between its allocated bytes and its freed bytes. */
 
 const volatile bool stacks_of_allocations = false; /* read stacks even if per_stack is not set */
-const volatile bool measure_lifetime = false;      /* histogram of lifetimes instead of durations */
+const volatile bool measure_lifetime = false;      /* if true, the histogram has lifetimes instead of durations */
 
 OWN_FRAME int count_memory(struct task_struct* task, struct call* call, u64 entry_ns, u64 duration_ns)
 {

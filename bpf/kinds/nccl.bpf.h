@@ -146,8 +146,8 @@ INLINE u64 word_of_file(struct pt_regs* ctx)
     return bpf_get_attach_cookie(ctx) >> COOKIE_WORD_SHIFT;
 }
 
-/* Reads a communicator's identity. Returns false if its offset is unknown for this file, or if the communicator's
- * memory holds no valid identity. */
+/* Reads a communicator's identity. Returns false if the identity's offset is unknown for this file, or if the
+ * communicator's memory holds no valid identity. */
 INLINE bool read_identity(u64 word, u64 handle, struct comm_identity* identity)
 {
     u64 offset = (word & ~(u64)COMM_HAS_MAGIC) * 8;

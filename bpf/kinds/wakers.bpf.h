@@ -170,8 +170,8 @@ INLINE bool has_signal(struct task_struct* task)
     return pending & ~READ(woken, blocked.sig[0]);
 }
 
-/* Parts in which another thread can be the waker of a blocked thread. In all other parts, the blocked thread is assumed
- * to wait for a device, even if another thread wakes it. */
+/* Parts (enum time_part) in which another thread can be the waker of a blocked thread. In all other parts, the blocked
+ * thread is assumed to wait for a device, even if another thread wakes it. */
 #define WOKEN_BY_THREADS                                                                                               \
     (1 << TIME_LOCK | 1 << TIME_POLL | 1 << TIME_PIPE | 1 << TIME_SOCKET | 1 << TIME_CHILD | 1 << TIME_OTHER)
 
@@ -277,7 +277,7 @@ OWN_FRAME int note_wakeup(struct task_struct* task, u32 steps)
     return 0;
 }
 
-/* Ends the time that a thread was blocked. Only the longest blocked time of a period is kept, because it is the main
+/* Called when a blocked thread is woken. Only the longest blocked time of a period is recorded, because it is the main
  * reason for the period's length. */
 INLINE void end_block(void* ctx, struct task_struct* blocked_task, const struct thread_time* time,
                       struct period* period, u32 steps)

@@ -61,8 +61,8 @@ struct driver_form {
 
 /* Key of a row in the table `calls`. Fields by which the tool does not group calls are 0. The key contains the
  * histogram buckets of shape, size and duration. Since the calls of a kernel use only a few buckets, the rows are a
- * sparse histogram that needs one lookup per call. Hashing the key is a large part of a call's cost, so rarely used
- * fields are at the end. If they are not needed, the front end makes the map's keys shorter. */
+ * sparse histogram that needs one lookup per call. Hashing the key is a large part of the cost of tracing a call, so
+ * rarely used fields are at the end. If they are not needed, the front end makes the map's keys shorter. */
 struct call_key {
     struct image image;
     __u8 kind; /* enum probe_kind or enum driver_entry; KIND_LAUNCH and KIND_COPY also stand for similar kinds of the
@@ -200,7 +200,7 @@ static inline __attribute__((always_inline)) void sums_of_graph(const struct cal
     v[GRAPH_UNKNOWN] = graph->unknown ? 1 : 0;
 }
 
-/* A row of the per-CPU cache. It is free if key.image.pid is 0. */
+/* A row of the per-CPU cache. The row is free if key.image.pid is 0. */
 struct front_row {
     struct call_stats stats; /* first field, so that a pointer to the row also points to its stats */
     struct call_key key;

@@ -25,8 +25,8 @@
 /* Phases of the switch from the first to the second attachment. */
 enum attach_phase {
     ATTACH_FIRST = 0,
-    ATTACH_PENDING = 1, /* the first attachment counts while the second is being made */
-    ATTACH_BOTH = 2,    /* the second attachment counts; the first counts only hits that the second did not see */
+    ATTACH_PENDING = 1, /* hits of the first attachment count while the second attachment is being made */
+    ATTACH_BOTH = 2,    /* hits of the second count; hits of the first count only if the second did not see them */
     ATTACH_SECOND = COOKIE_SECOND,
 };
 
@@ -269,14 +269,13 @@ struct probe_row {
     __u8 layer;
     __u8 block_base;
     __u8 block_words;
-    __u8 per_thread_stream; /* _ptsz, _ptds: stream 0 is the calling thread's own */
+    __u8 per_thread_stream; /* nonzero for _ptsz and _ptds functions: stream 0 is the calling thread's own stream */
     __u8 asynchronous;      /* the function returns before the work is done */
     __u8 element_bytes;     /* bytes per unit of ARG_BYTES */
     __u8 direction;         /* DIRECTION_UNKNOWN if the arguments determine it */
     __u8 memory;            /* enum memory that is allocated or freed */
     __u8 wait;
-    __u8 array_elements; /* nonzero if ARG_BYTES is in elements, not in bytes, when the source or destination is an
-                            array */
+    __u8 array_elements; /* nonzero if ARG_BYTES counts elements when the source or destination is an array */
     __u8 holding;        /* enum holding that is allocated or freed */
     __u8 out_offset;     /* offset from ARG_OUT to the result */
     __u8 pitch_offset;   /* offset from ARG_PITCH to the pitch */

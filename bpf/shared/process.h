@@ -28,7 +28,7 @@ enum cgroup_controller {
 #define CGROUP_PATH_BYTES 2048
 /* Maximum number of levels. It is high, because the names near the root are read last, and they identify the owner. */
 #define CGROUP_DEPTH_MAX 1024
-#define CGROUP_DEPTH_UNROLLED 32 /* the same limit before 5.17, which has no bpf_loop */
+#define CGROUP_DEPTH_UNROLLED 32 /* the same limit on kernels before 5.17, which have no bpf_loop() */
 #define CGROUP_WALK_MAX 256      /* at most this many levels below a target cgroup are traced with it */
 
 #define CGROUP_ANY_USER 0xffffffff /* the directory is writable by others, so any user may create cgroups in it */
@@ -51,8 +51,8 @@ struct image {
     __u32 serial; /* derived from start time and exec count */
 };
 
-/* Sent when an image is first seen, or first seen in new cgroups, because the process and its cgroups may be gone
- * before the next report. */
+/* Sent when an image is first seen, or first seen in new cgroups, because the process and its cgroups may no longer
+ * exist at the next report. */
 struct process_record {
     __u32 type;   /* RECORD_PROCESS */
     __u32 ns_pid; /* pid in the innermost pid namespace; 0: unknown */

@@ -90,7 +90,7 @@ struct python_stack {
     struct python_frame frame[PYTHON_FRAMES];
 };
 
-/* A code object, sent when it is first seen in a stack. It is running at that time, so its memory is valid. */
+/* A code object, sent when it is first seen in a stack. The code is running at that time, so its memory is valid. */
 struct python_code {
     __u32 type; /* RECORD_PYTHON_CODE */
     __u32 first_line;

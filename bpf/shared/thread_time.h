@@ -58,12 +58,12 @@ struct cpu_use {
 
 struct thread_time {
     __u64 begin_ns; /* time of the thread's first call, CLOCK_MONOTONIC; 0: the slot is free */
-    /* Current state, and its start in ns after begin_ns. Both are in one word, so that they change in one atomic
-     * operation, and only the program that succeeds adds the elapsed time. */
+    /* Current state, and its start in ns after begin_ns. Both are in one word, which changes in one atomic
+     * operation. Only the program that succeeds adds the elapsed time. */
     __u64 now;
     __u64 ns[TIME_PARTS]; /* time in each part, up to the start of the current state; the parts add up to that start */
     /* Values at the moment when the thread last left its CPU. */
-    __u64 queued_before;    /* total time that it had waited for a CPU */
+    __u64 queued_before;    /* total time that the thread had waited for a CPU */
     __u64 clock_before;     /* clock of the run queue */
     __u64 queue;            /* address of the run queue */
     __u64 throttled_before; /* throttled time of the run queue */
