@@ -352,7 +352,8 @@ install: all
 	    install -m 644 scripts/completion.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$t.fish; done
 	install -m 644 scripts/completion.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_gpusnoop
 
-# Debug information that install strips, in the folder where debuggers, perf and eu-stack search for it; after install.
+# Debug information that install strips, in the folder where debuggers, perf and eu-stack search for it. Run it after
+# install.
 DEBUG_DIR = $(DESTDIR)$(PREFIX)/bin/.debug
 
 install-debug: all
