@@ -18,12 +18,12 @@ namespace gpusnoop {
 
 // Registers needed for unwinding, indexed by DWARF number.
 struct FrameRegisters {
-#if defined(__aarch64__) // aadwarf64, section 4.1. It assigns no number to the pc; 33 is our choice.
+#if defined(__aarch64__) // register numbers from aadwarf64, section 4.1, which has none for the pc; 33 is our choice
     static constexpr size_t return_address = 30, sp = 31, ip = 33, count = 34;
     static constexpr size_t return_pops = 0;     // bytes that a return pops from the stack
     static constexpr bool returns_signed = true; // return addresses may carry a signature (FEAT_PAuth)
     static constexpr std::array<size_t, 12> kept = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, return_address};
-#else // psABI of x86-64, figure 3.36
+#else // register numbers from the x86-64 psABI, figure 3.36
     static constexpr size_t bx = 3, bp = 6, sp = 7, r12 = 12, r13 = 13, r14 = 14, r15 = 15, ip = 16, count = 17;
     static constexpr size_t return_address = ip, return_pops = 8;
     static constexpr bool returns_signed = false;
@@ -41,14 +41,15 @@ struct FrameRegisters {
     }
 };
 
-// How to compute the caller's registers. If return_address is lost, the frame is the thread's first and has no caller.
+// Rule for computing the caller's registers. If return_address is `lost`, the frame is the outermost one and has no
+// caller.
 struct FrameRule {
     // The caller's stack pointer is base_register + base_offset.
     size_t base_register = FrameRegisters::sp;
     int64_t base_offset = 0;
     struct Saved {
         enum Kind : uint8_t { unchanged, lost, on_stack } kind = unchanged;
-        int64_t offset = 0; // offset from the caller's stack pointer
+        int64_t offset = 0; // used if kind is on_stack: offset from the caller's stack pointer
     };
     std::array<Saved, FrameRegisters::count> registers{};
 };

@@ -60,8 +60,8 @@ struct Branch {
 struct Dispatch {
     uint64_t table_of = 0; // address of the function that returns the table
     uint32_t slot = 0;     // byte offset of the pointer in the table
-    // Bit masks of the argument registers (six on x86-64, eight on arm64) that keep their entry values: whole: in all
-    // 64 bits; low: in at least the lower 32 bits.
+    // Bit masks of the argument registers (six on x86-64, eight on arm64) whose entry value is kept. whole: all 64 bits
+    // are kept. low: at least the lower 32 bits are kept.
     uint8_t whole = 0, low = 0;
 
     bool operator==(const Dispatch&) const = default;
@@ -96,9 +96,9 @@ public:
     // Finds branches by byte patterns, without decoding all code. May report bytes that only look like a branch.
     virtual void branches(const Code& code, const std::function<void(const Branch&)>& found) const = 0;
 
-    // The next two also search by byte patterns. minus_ones() finds instructions that set the fifth argument to -1 (32
-    // bits), as calls of __cudaRegisterFunction do. addresses() finds instructions that load an address, and calls
-    // found(address of the instruction, loaded address).
+    // The next two functions also search by byte patterns. minus_ones() finds instructions that set the fifth argument
+    // to -1 (32 bits), as calls of __cudaRegisterFunction do. addresses() finds instructions that load an address, and
+    // calls found(address of the instruction, loaded address).
     virtual void minus_ones(const Code& code, const std::function<void(uint64_t)>& found) const = 0;
     virtual void addresses(const Code& code, const std::function<void(uint64_t, uint64_t)>& found) const = 0;
 

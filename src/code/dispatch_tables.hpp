@@ -167,7 +167,7 @@ protected:
 
 // Tracks the stores of a function that fills a table on its first call and returns a pointer to the table. The first
 // call stores that pointer in a variable after it has filled the table. Later calls only load the pointer. In the
-// machine code, their path comes before the code that fills the table.
+// machine code, the path of later calls comes before the code that fills the table.
 class FilledTable {
 public:
     // If different values are stored at the same address, the value there becomes unknown.

@@ -66,7 +66,7 @@ private:
     bool symbol(uint64_t index, Elf64_Sym& to) const;
 
     const Elf& elf_;
-    std::map<int64_t, uint64_t> dynamic_; // by tag
+    std::map<int64_t, uint64_t> dynamic_; // tag (DT_*) -> value
     mutable std::map<uint64_t, std::vector<uint8_t>> blocks_;
 };
 

@@ -42,7 +42,8 @@ class UnwoundStacks {
 public:
     static bool is(int32_t number) { return number >= first; } // true for an id from this class
 
-    // addresses: innermost first. Returns a negative number if there are no addresses, or if the table is full.
+    // Returns the id of this stack, or a negative number if there are no addresses or the table is full. addresses:
+    // innermost first.
     int32_t number_of(const std::vector<uint64_t>& addresses);
 
     std::span<const uint64_t> of(int32_t number) const;

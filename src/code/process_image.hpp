@@ -48,7 +48,7 @@ public:
     ProcessImage(pid_t pid, Modules& modules);
 
     struct Code {
-        const Mapping* mapping = nullptr;     // the executable mapping
+        const Mapping* mapping = nullptr;     // the executable mapping that contains the address
         std::shared_ptr<const Module> module; // null if the mapping has no file or the file cannot be used
         uint64_t bias = 0;                    // process address minus ELF virtual address
     };
@@ -57,7 +57,7 @@ public:
 
     // After this call, word() reads only this copy of the memory at `address`.
     void use_copy(uint64_t address, std::string_view bytes);
-    bool read_past_copy() const { return asked_beyond_; } // true if word() was called for an address past its end
+    bool read_past_copy() const { return asked_beyond_; } // true if word() failed past the copy's end
 
     bool is_executable(uint64_t address) const { return find(address) != nullptr; }
 
@@ -65,7 +65,7 @@ public:
     std::optional<uint64_t> word(uint64_t address);
 
     // Stores the real return address, which a pending return probe has replaced on the stack. slot: as in
-    // thread_registers.
+    // replaced_return (bpf/shared/stack.h).
     void replace_return(uint64_t slot, uint64_t address)
     {
         replaced_returns_.insert_or_assign(slot + FrameRegisters::return_pops, address);

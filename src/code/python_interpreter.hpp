@@ -60,7 +60,7 @@ struct PythonInterpreter {
     std::string refused{};                 // why there is no layout, for a warning; may be empty
 };
 
-// Reads memory of a process. Returns false unless all size bytes can be read.
+// Reads memory of a process. Returns false unless all `size` bytes can be read.
 using ReadMemory = std::function<bool(uint64_t address, void* to, size_t size)>;
 
 // Searches the process's mapped files and memory. Throws Error if they cannot be read.

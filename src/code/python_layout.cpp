@@ -117,7 +117,7 @@ constexpr PythonVersion versions[] = {
     {8, 32, 0, 8, 8, false, until_3_10(104)},   {9, 32, 0, 8, 8, false, until_3_10(104)},
     {10, 32, 0, 8, 8, false, until_3_10(96)},   {11, 40, 0, 16, 8, false, of_3_11()},
     {12, 40, 0, 72, 8, false, of_3_12()},       {13, 632, 7264, 7344, 8, false, usual},
-    {14, 808, 7272, 7344, 8, false, of_3_14()}, {15, 936, 7264, 7336, 8, true, of_3_15()}, // gh-132510
+    {14, 808, 7272, 7344, 8, false, of_3_14()}, {15, 936, 7264, 7336, 8, true, of_3_15()}, // CPython gh-132510
 };
 
 // Positions, in _Py_DebugOffsets, of the offsets that we use.

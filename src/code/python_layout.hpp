@@ -21,7 +21,7 @@ struct PythonVersion {
     uint16_t next_interpreter = 0;
     uint16_t threads = 0;
     uint16_t next_thread = 0;
-    bool in_variable = false; // a thread-local variable, not a pthread key, holds the thread state
+    bool in_variable = false; // true if a thread-local variable, not a pthread key, holds the thread state
     python_layout layout{};   // offsets for BPF programs; the member `slot` is not set
 
     static constexpr unsigned first = 8, last = 15;
@@ -52,7 +52,7 @@ struct ThreadStorage {
     // code in an executable, such as Debian's Python, not code in a library.
     std::optional<int32_t> (*returned_variable)(const Code& code);
 
-    // Calls found() for all addresses that a function may read relative to an object, and possibly for others.
+    // Calls found() for all addresses that a function may read relative to an object, and possibly for other addresses.
     void (*places)(const Code& code, uint64_t object, const std::function<void(uint64_t)>& found);
 };
 

@@ -17,14 +17,14 @@ namespace gpusnoop {
 struct PendingCallsQuestion {
     static constexpr size_t threads_max = 256;
 
-    struct Replaced { // the real return address for a stack slot in which a return probe has replaced it
+    struct Replaced { // a return address on the stack that a return probe has replaced; address: the real one
         uint64_t slot = 0, address = 0;
         bool operator==(const Replaced&) const = default;
     };
     struct Thread {
         uint32_t tid = 0;
         uint64_t ip = 0, sp = 0;
-        std::array<uint64_t, KEPT_REGISTERS> kept{}; // same order as in thread_registers
+        std::array<uint64_t, KEPT_REGISTERS> kept{}; // callee-saved registers, in the order of thread_registers
         std::vector<Replaced> replaced{};
         bool operator==(const Thread&) const = default;
     };
@@ -74,7 +74,7 @@ void fields(auto& each, same_as_const<PendingCallsAnswer> auto& a)
 
 // Asks for the callers in a copy of a stack. StackCopyUnwinder answers it.
 struct StackCopyQuestion {
-    int32_t stack = 0; // stack id
+    int32_t stack = 0; // id of the stack
     uint32_t pid = 0;  // 0 if the question is empty
     uint32_t at = 0;   // enum copied_at, possibly with COPIED_AGAIN
     PendingCallsQuestion::Thread thread{};
@@ -91,8 +91,8 @@ struct StackCopyAnswer {
 
     int32_t stack = 0;
     std::vector<uint64_t> callers{}; // return addresses, innermost first; empty if unwinding failed
-    bool cut = false;                // the copy ends before the stack does
-    bool again = false;              // whether the question had COPIED_AGAIN set
+    bool cut = false;                // true if the copy is too short to unwind the whole stack
+    bool again = false;              // true if the question had COPIED_AGAIN set
 };
 
 void fields(auto& each, same_as_const<StackCopyAnswer> auto& a)
