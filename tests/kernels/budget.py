@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table of verified instructions by program and kernel, parsed from the output of the cases. The cases themselves check
-the budget (tests/runtime/test_budget.py)."""
+"""Table of the number of instructions that the verifier processed, by program and kernel. The numbers are parsed from
+the output of the cases, which check the budget themselves (tests/runtime/test_budget.py)."""
 import re
 
 line = re.compile(r"^verified (\S+) (\S+) (\d+)  (.*)$", re.M)
@@ -17,7 +17,7 @@ def read(text):
 
 
 def show(verified):
-    """Prints {kernel: result of read()} as the README's table."""
+    """Prints the table in the README from {kernel: result of read()}."""
     if not verified:
         return
     keys = list(dict.fromkeys(key for found in verified.values() for key in found))

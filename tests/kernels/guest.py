@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QEMU machine that boots a given kernel with the host's root, runs one command and powers off. A kernel without
-modules cannot mount the host's root: it has its own root in the initramfs, and communicates over serial lines."""
+"""QEMU machine that boots a given kernel with the host's root file system, runs one command and powers off. A kernel
+without modules cannot mount the host's root: it has its own root in the initramfs, and communicates over serial
+lines."""
 import ctypes
 import pathlib
 import re
@@ -21,9 +22,10 @@ from images import Missing, root
 
 here = pathlib.Path(__file__).resolve().parent
 
-# No mitigations: only trusted code runs there, and they would make the emulated CPU slower. Panic on an oops.
+# Mitigations are off: only trusted code runs in the guest, and they would slow down the emulated CPU. The kernel panics
+# on an oops.
 kernel_arguments = "loglevel=5 panic=-1 oops=panic nokaslr mitigations=off nowatchdog random.trust_cpu=on rdinit=/init"
-boot_seconds = 180  # 5 s on an idle host
+boot_seconds = 180  # on an idle host, booting takes 5 s
 
 # In a machine without the host's root, these files are links to serial lines.
 serial_lines = {"output": "/dev/ttyS1", "status": "/dev/ttyS2"}
@@ -71,7 +73,8 @@ def archive(files):
 
 
 def initramfs(image, control_files):
-    """control_files: files of /run/guest, for machines that cannot mount the host's root."""
+    """Initramfs of the guest. `control_files`: contents of /run/guest, for machines that cannot mount the host's
+    root."""
     files = {"init": (0o100755, (here / "init").read_bytes())}
     if image.has_drivers:
         files |= {name: (0o40755, b"") for name in ("bin", "modules")}
@@ -98,7 +101,7 @@ def command_line(image, share, memory, by_instructions):
         raise Missing(f"Debian no longer has the modules of {image.release}, only its image")
     else:
         channels = [word for name in serial_lines for word in ("-serial", f"file:{share / name}")]
-    # sleep=off: waits only advance the machine's clock.
+    # sleep=off: while the machine is idle, its clock jumps to the next timer instead of waiting.
     clock = ["-icount", "shift=0,sleep=off"] if by_instructions else []
     return [*machine.qemu, "-accel", "tcg,thread=single", *clock, "-smp", "2", "-m", memory,
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-kernel", image.kernel,

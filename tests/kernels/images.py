@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's kernels, fetched from its archives together with what building modules needs, unpacked and cached."""
+"""Fetches Debian's kernels, and the packages for building modules, from its archives; unpacks and caches them."""
 import contextlib
 import fcntl
 import lzma
@@ -18,11 +18,11 @@ root = pathlib.Path(__file__).resolve().parents[2]
 build = pathlib.Path(os.environ.get("BUILD", root / "build")).resolve()
 cache = pathlib.Path(os.environ.get("GPUSNOOP_CACHE") or build / "kernels")
 
-# The matrix. "newest" is the newest kernel in the archives: one of these, or an additional one.
+# Kernels that are tested by default. "newest" is the newest kernel in the archives: one of these, or an additional one.
 listed = ("5.10", "6.1", "6.12", "6.16", "6.18", "6.19", "7.0", "7.1", "7.2", "7.3")
 newest = "newest"
 
-# Own apt sources, since the host may install its packages from elsewhere.
+# Apt sources of this script, since the host may install its packages from elsewhere.
 mirror = os.environ.get("DEBIAN_MIRROR", "http://deb.debian.org")
 suites = ("debian bullseye", "debian-security bullseye-security", "debian bookworm", "debian-security bookworm-security",
           "debian bookworm-backports", "debian trixie", "debian trixie-backports")
@@ -54,7 +54,7 @@ class Image:
         self.release = (folder / "release").read_text().strip()
         self.kernel = folder / "vmlinuz"
         self.modules = sorted((folder / "modules").iterdir())
-        self.has_drivers = bool(self.modules) or (folder / "whole").exists()  # needed to mount the host's root
+        self.has_drivers = bool(self.modules) or (folder / "whole").exists()  # true: can mount the host's root
         self.headers = folder / "usr/src" / f"linux-headers-{self.release}"
 
 
@@ -76,7 +76,7 @@ def by_version(text):
 
 
 def apt_folder(chosen):
-    """Each choice of suites has its own package lists."""
+    """Folder of apt's package lists for these suites."""
     return cache / machines.chosen.kept("apt" if chosen == suites else "-".join(["apt", *(suite.split()[1] for suite in chosen)]))
 
 
@@ -121,7 +121,7 @@ def packages():
 
 
 def packages_of(release, names):
-    """(whether its modules are available, whether modules can be built for it, packages to unpack) of a release."""
+    """Returns for a release: (its modules are available, modules can be built for it, packages to unpack)."""
     version, series = release.partition(f"-{machines.chosen.architecture}")[0], ".".join(release.split(".")[:2])
     image, binary, modules = (f"linux-{kind}-{release}" for kind in ("image", "binary", "modules"))
     boot = [binary, modules] if binary in names else [image]  # since 6.19 linux-image only depends on both

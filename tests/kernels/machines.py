@@ -9,7 +9,7 @@ import pathlib
 class Machine:
     name: str
     architecture: str  # Debian's name
-    libraries: str     # its multiarch triplet
+    libraries: str     # Debian's multiarch triplet
     qemu: tuple        # emulator, machine and CPU
     console: str
     kernel: str = ""   # further kernel arguments

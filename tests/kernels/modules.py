@@ -24,7 +24,7 @@ def digest(image):
 
 
 def folder(image):
-    """Contains a folder per driver version."""
+    """Folder of the stubs for this kernel, with a subfolder per driver version."""
     return cache / "stub" / image.release
 
 

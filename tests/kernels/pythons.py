@@ -55,7 +55,7 @@ def build(version, place, root):
     (native / python).symlink_to("python")
     headers, objects = f"-I{usr}/include/{triplet}", f"-L{usr}/lib/{triplet}"
     environment = os.environ | {
-        "PATH": f"{native}:{os.environ['PATH']}",  # where up to 3.10 the native interpreter is found; since 3.11: --with-build-python
+        "PATH": f"{native}:{os.environ['PATH']}",  # up to 3.10, configure searches the native interpreter here
         "CPPFLAGS": headers, "LDFLAGS": objects, "LIBFFI_CFLAGS": headers, "LIBFFI_LIBS": f"{objects} -lffi"}
     cross.mkdir()
     images.run("../configure", *options, f"--build={images.run('gcc', '-dumpmachine').strip()}", f"--host={triplet}",

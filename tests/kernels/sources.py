@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds kernels that Debian does not package, in 15 minutes from its source: arm64 with 64 KiB pages and 52-bit
-addresses (6.12-64k). Configured like Debian's arm64 kernel, but without modules and without features that QEMU does not
-need."""
+"""Builds kernels that Debian does not package, from Debian's kernel source, in 15 minutes: arm64 with 64 KiB pages and
+52-bit addresses (6.12-64k). The configuration is that of Debian's arm64 kernel, without modules and without features
+that QEMU does not need."""
 import os
 import pathlib
 import shutil

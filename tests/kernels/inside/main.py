@@ -36,11 +36,12 @@ chosen = {
     "test_layers": ["both_alone[entry]", "both_alone[latency]", "through_a_protected_runtime[entry]",
                     "through_a_protected_runtime[latency]"],
     "test_hostile_files": ["clean_after_a_killed_run"],
-    "test_late": ["tool_first[both]", "a_process_that_has_no_library_yet"],  # which imports the one before
+    "test_late": ["tool_first[both]", "a_process_that_has_no_library_yet"],  # imports test_hostile_files
     "test_earlier": ["each_driver_function[cuCtxSynchronize-asleep]", "each_driver_function[cuStreamSynchronize_ptsz-asleep]",
                      "each_runtime_function[cudaMemcpy-workload13]", "at_the_runtime[cudaMemcpy]", "threads", "no_false_alarm[launches]"],
     "test_python": ["system_wide", "by_line", f"of_the_system[python3.{sys.version_info.minor}]"],
-    "test_python_places": [f"of_another_release[{path.name}]" for path in pathlib.Path("/elsewhere").glob("*/usr/bin/python3.*[0-9]")],  # which imports the one before
+    # This module imports test_python, whose cases must be chosen first.
+    "test_python_places": [f"of_another_release[{path.name}]" for path in pathlib.Path("/elsewhere").glob("*/usr/bin/python3.*[0-9]")],
 }
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The findings of tests/gpu about NVIDIA's kernel driver, tested with the stub."""
+"""The finding "xid" of tests/gpu, tested with the stub of NVIDIA's kernel driver."""
 import re
 import subprocess
 import sys

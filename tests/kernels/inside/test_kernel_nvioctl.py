@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nvioctl with the stub: each way of hooking and each driver generation; results are compared with the calls made."""
+"""nvioctl with the stub of the driver: counts are exact for each way to hook the driver and each driver generation."""
 import os
 
 import test_budget
@@ -8,10 +8,10 @@ from harness import case, check, equal, wait_until
 from programs import Tool
 from test_kernel_driver import load
 
-has_types = os.environ.get("GPUSNOOP_TIER") != "tracefs"  # the stub of 575 has BTF there
+has_types = os.environ.get("GPUSNOOP_TIER") != "tracefs"  # the stub of driver 575 has BTF then
 
-# {driver version: ways of hooking, best first}. Covers each difference once, since a case takes 15 s: the entry
-# functions of 535, the tracepoint for errors and the BTF of 575, and system call tracepoints.
+# {driver version: ways to hook the driver, best first}. A case takes 15 s, so each difference is covered only once: the
+# entry functions of 535, the tracepoint for errors and the BTF of 575, and system call tracepoints.
 ways = {"535.129.03": ("kprobe",), "575.51.02": ("fentry", "kprobe", "tracepoint") if has_types else ("kprobe", "tracepoint")}
 each_way = {f"{version}-{way}": (version, way) for version, some in ways.items() for way in some}
 
@@ -89,7 +89,7 @@ def slow_and_failed_calls():
 
 @case(tool="nvioctl", each={version: version for version in ways}, timeout=120)
 def xids(version):
-    """Lists the last calls of the process that the kernel log names; without a process, lists none."""
+    """nvioctl --xid lists the last calls of the process that the kernel log names, and no calls if it names none."""
     load(version)
     workload = Calls("call RM_CONTROL 3 subject=0x20800102; call RM_FREE status=0x57 xid=31 xid_pid=self; sleep 1500; xid 79")
     tool = Tool("--xid", "-v")

@@ -90,7 +90,7 @@ def calls_of(tool, workload):
 def exactly(name):
     arguments, same = tools[name]
     workload = Workload(script)
-    # `everything` probes the library of `watch` while a call may be in flight, whose return is then unmatched.
+    # `everything` may attach to the library of `watch` during a call. The return of this call is then unmatched.
     one, everything = Tool("-p", workload.pid, *arguments, losses=True), Tool(*arguments, losses=True)
     for tool in one, everything:
         equal({record["tier"] for record in tool.of_type("attached")}, {best}, f"how {tool} is attached")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The static tools, each in a root that contains only the tool, /proc, /sys and /dev, count exactly. The traced
-processes and their libraries are outside of that root."""
+"""Each static tool counts exactly in a chroot that contains only the tool, /proc, /sys and /dev. The traced processes
+and their libraries are outside of this chroot."""
 import os
 import pathlib
 import shutil
@@ -14,7 +14,8 @@ from test_kernel_tools import best, script, tools
 
 
 def alone_with(name):
-    """Creates a root that contains only this tool; returns a function that enters it, for a child before exec."""
+    """Creates a chroot that contains only this tool. Returns a function that enters it, to be called in a child before
+    exec."""
     static = harness.build / "static" / name
     if not static.exists():
         raise Skip(f"{static} does not exist: run make static")

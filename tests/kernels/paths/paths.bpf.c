@@ -50,7 +50,7 @@ int xid_entry(struct pt_regs* ctx)
     return add(PATH_XID_KPROBE, (u32)PT_REGS_PARM2(ctx), false);
 }
 
-/* As described in tracefs. `common`: the fields that all events have. */
+/* Record of the tracepoint, as its "format" file in tracefs describes it. `common`: the fields that all events have. */
 struct xid_event {
     u64 common;
     u32 device;
