@@ -23,7 +23,7 @@ int registers(struct bpf_iter__task* ctx)
     u32 process = task->tgid;
     if (!bpf_map_lookup_elem(&wanted, &process))
         return 0;
-    struct pt_regs* regs = (struct pt_regs*)bpf_task_pt_regs(task); /* 5.15 (dd6e10fbd9fb) */
+    struct pt_regs* regs = (struct pt_regs*)bpf_task_pt_regs(task); /* since 5.15 (dd6e10fbd9fb) */
     struct thread_registers found = {
         .process = process,
         .thread = task->pid,

@@ -26,7 +26,7 @@ struct kept_call {
         u32 taken_out;  /* free: nonzero if the allocation has been removed from the table of live allocations */
         u32 is_wanted;  /* release, unmapping: nonzero if the thread is traced; the call then counts even if it frees no
                            known memory */
-        u32 node_type;  /* graph call */
+        u32 node_type;  /* graph call: type of the node that the call adds */
     };
     union {
         u64 list;     /* launch, copy: address of the first element */
@@ -34,7 +34,7 @@ struct kept_call {
         u64 handle;   /* mapping: handle of the mapped memory */
         u64 physical; /* release: our id for the memory whose handle is released; 0: unknown */
         u64 capture;  /* graph launch: id of the capture that records the launch */
-        u64 stream;   /* graph call */
+        u64 stream;   /* graph call: its stream argument */
     };
 };
 

@@ -15,11 +15,11 @@
 #include "shared/probe.h"
 #include "shared/record.h"
 
-extern void bpf_preempt_disable(void) __ksym __weak; /* 6.10, fc7566ad0a82 */
+extern void bpf_preempt_disable(void) __ksym __weak; /* since Linux 6.10 (fc7566ad0a82) */
 extern void bpf_preempt_enable(void) __ksym __weak;
 /* The same kernel function with its two signatures; libbpf resolves the one that the kernel has. */
-extern bool bpf_session_is_return___alone(void) __ksym __weak;        /* 6.13, d920179b3d46 */
-extern bool bpf_session_is_return___context(void* ctx) __ksym __weak; /* 7.0 */
+extern bool bpf_session_is_return___alone(void) __ksym __weak;        /* since 6.13 (d920179b3d46) */
+extern bool bpf_session_is_return___context(void* ctx) __ksym __weak; /* since 7.0 */
 
 #define GUARDED bpf_ksym_exists(bpf_preempt_disable)
 

@@ -162,7 +162,7 @@
  * address, yields 0. bpf_probe_read_kernel() would cost 40 to 70 ns per call, and is not available under lockdown
  * (confidentiality), so it is used only on kernels before 6.2. */
 
-extern void* bpf_rdonly_cast(const void* object, u32 type) __ksym __weak; /* 6.2, a35b9af4ec2c */
+extern void* bpf_rdonly_cast(const void* object, u32 type) __ksym __weak; /* since Linux 6.2 (a35b9af4ec2c) */
 
 #define HAS_CASTS bpf_ksym_exists(bpf_rdonly_cast)
 #define CAST(OBJECT) ((typeof(OBJECT))bpf_rdonly_cast(OBJECT, bpf_core_type_id_kernel(typeof(*(OBJECT)))))

@@ -330,8 +330,8 @@ INLINE void finish_stack(struct python_walk* walk, const struct python_layout* l
 }
 
 /* Flags in the result of python_stack(). */
-#define STACK_IS_NEW 0x10000000 /* call new_python_stack() */
-#define STACK_AGAIN 0x8000000   /* send another copy of the stack */
+#define STACK_IS_NEW 0x10000000 /* the caller must call new_python_stack() */
+#define STACK_AGAIN 0x8000000   /* the caller must send another copy of the stack */
 
 /* Returns the id of the stack with its Python frames. The result is negative if the thread runs no Python or the table
  * is full. `native` is the id of the native stack of a thread that runs no Python, or STACK_NOT_READ. Must be called

@@ -75,7 +75,7 @@ struct sampling {
 
 /* The outermost driver call of a thread. Other driver calls may be nested in it (base/probe.bpf.h). */
 struct outer_call {
-    struct call_frame frame; /* sp 0: none */
+    struct call_frame frame; /* if `sp` is 0, no call is recorded */
     u32 file;                /* number of the file that contains the function */
     u32 kind;                /* enum probe_kind, from probe_row.counted_as */
     u32 jumped_to;           /* number of the last file that this call jumped to */

@@ -48,7 +48,7 @@ VERIFIED_ONCE int send_stack_copy(int stack, u32 at)
         return 0;
     }
     struct task_struct* task = bpf_get_current_task_btf();
-    struct pt_regs* regs = (struct pt_regs*)bpf_task_pt_regs(task); /* 5.15 (dd6e10fbd9fb) */
+    struct pt_regs* regs = (struct pt_regs*)bpf_task_pt_regs(task); /* since 5.15 (dd6e10fbd9fb) */
     copy->type = RECORD_STACK_COPY;
     copy->stack = stack;
     copy->image = image_of(task);

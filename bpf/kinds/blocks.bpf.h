@@ -20,7 +20,7 @@ const volatile __u64 driver_majors[CHARACTER_DEVICE_MAJORS / 64] = {}; /* bit se
 #define BY_DEVICE 0xff     /* TIME_DRIVER if the descriptor refers to a device of a GPU driver, else TIME_OTHER */
 
 #ifndef __NR_futex_wait
-#define __NR_futex_wait 455 /* 6.7 */
+#define __NR_futex_wait 455 /* since Linux 6.7 */
 #endif
 
 /* Reason for each system call that may block. */

@@ -197,7 +197,7 @@ INLINE void forget_gap(const struct thread_state* thread)
 
 /* Calls as parts of a thread's time. If calls are nested, only the outermost counts. */
 
-bool naming = false; /* see launch.bpf.h */
+bool naming = false; /* set by the front end: see kinds/launch.bpf.h */
 
 #define AROUND 0 /* index of the word that holds the thread's TIME_CALL_BITS from before the call */
 

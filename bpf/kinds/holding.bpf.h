@@ -82,7 +82,7 @@ struct context_number {
 
 /* Totals of a context's memory, which is freed when the context ends. */
 struct context_held {
-    u64 bytes; /* device memory */
+    u64 bytes; /* bytes of device memory */
     u64 entries;
 };
 

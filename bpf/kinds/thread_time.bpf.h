@@ -13,7 +13,7 @@
  * measures both times, so wake-ups need not be traced. */
 
 #define HAS_QUOTAS bpf_core_field_exists(struct cfs_rq, throttle_count)
-#define HAS_THROTTLED_TIME bpf_core_field_exists(struct cfs_rq, throttled_clock_self_time) /* 6.6 */
+#define HAS_THROTTLED_TIME bpf_core_field_exists(struct cfs_rq, throttled_clock_self_time) /* since 6.6 */
 
 /* Returns the total time that a run queue has been throttled. */
 INLINE u64 throttled_so_far(struct cfs_rq* queue)

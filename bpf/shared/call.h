@@ -128,7 +128,7 @@ struct memory_call {
 
 /* One graph call. */
 struct graph_call {
-    __u64 graph; /* handle; 0: none */
+    __u64 graph; /* handle of the graph; 0: none */
     __u64 exec;
     __u32 kernels; /* number of known kernel nodes; for a launch, these are the kernels that it starts */
     __u32 copies;  /* number of copy and set nodes */

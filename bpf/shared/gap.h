@@ -21,7 +21,7 @@ struct stream_place {
 
 /* The kernel, graph or host function that a call launched. */
 struct gap_launch {
-    __u64 handle; /* 0: unknown, because the call does not pass the handle in a register */
+    __u64 handle; /* handle of the kernel or graph; 0: unknown, because the call does not pass it in a register */
     __u32 kind;   /* enum probe_kind */
     __u32 zero;
 };
@@ -96,7 +96,7 @@ struct gap_record {
     struct gap_owner key;
     char comm[16]; /* name of the thread */
     __u64 gap_ns;
-    struct period gap; /* the parts add up to gap_ns */
+    struct period gap; /* the time in each part, which adds up to gap_ns, and the waker */
     __u32 running;     /* number of runnable threads at the gap's end on the CPUs that this thread may use */
     __u32 cpus;        /* number of these CPUs; 0: unknown */
     /* A chain of wakers: the waker of the thread, the waker of that waker, and so on. Each element is the period

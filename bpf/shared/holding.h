@@ -85,7 +85,7 @@ struct held_key {
  * call_key. */
 struct held {
     __u64 bytes;
-    __u64 since_ns; /* CLOCK_MONOTONIC */
+    __u64 since_ns; /* time of the allocation, CLOCK_MONOTONIC */
     __u64 caller;
     struct cgroups cgroups;
     __u32 tid;

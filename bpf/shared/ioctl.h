@@ -91,7 +91,7 @@ struct size_layout {
 /* A call in flight. */
 struct driver_call {
     struct call_key key;
-    __u64 since_ns;        /* CLOCK_MONOTONIC */
+    __u64 since_ns;        /* start of the call, CLOCK_MONOTONIC */
     __u64 argument;        /* address of the command's struct */
     __u64 thread_start_ns; /* start of the thread, CLOCK_BOOTTIME; needed because thread ids are reused */
 };
@@ -119,7 +119,7 @@ struct recent_calls {
 struct xid_record {
     __u32 type; /* RECORD_XID */
     __u32 xid;
-    __u64 time_ns;   /* CLOCK_MONOTONIC */
+    __u64 time_ns;   /* time of the error, CLOCK_MONOTONIC */
     char device[32]; /* PCI address */
     char text[256];  /* the driver's message; empty if the probed function does not provide it */
 };

@@ -257,10 +257,10 @@ enum wait {
 /* Enumerations of memory types in CUDA and HIP. They share one lookup table (memory_of_type in kinds/copy.bpf.h). Each
  * value here is the offset of one enumeration in that table. */
 enum memory_types {
-    TYPES_CUDA = 0,    /* CUmemorytype, up to 4 */
-    TYPES_OPERAND = 8, /* CUmemcpy3DOperandType, up to 2 */
-    TYPES_HIP5 = 12,   /* hipMemoryType of HIP 5, up to 4 */
-    TYPES_HIP6 = 20,   /* hipMemoryType from HIP 6 on, up to 11 */
+    TYPES_CUDA = 0,    /* CUmemorytype: values up to 4 */
+    TYPES_OPERAND = 8, /* CUmemcpy3DOperandType: values up to 2 */
+    TYPES_HIP5 = 12,   /* hipMemoryType of HIP 5: values up to 4 */
+    TYPES_HIP6 = 20,   /* hipMemoryType from HIP 6 on: values up to 11 */
     TYPES = 32,
 };
 

@@ -29,7 +29,7 @@ enum cgroup_controller {
 /* Maximum number of levels. It is high, because the names near the root are read last, and they identify the owner. */
 #define CGROUP_DEPTH_MAX 1024
 #define CGROUP_DEPTH_UNROLLED 32 /* the same limit on kernels before 5.17, which have no bpf_loop() */
-#define CGROUP_WALK_MAX 256      /* at most this many levels below a target cgroup are traced with it */
+#define CGROUP_WALK_MAX 256      /* cgroups up to this many levels below a target cgroup are traced, too */
 
 #define CGROUP_ANY_USER 0xffffffff /* the directory is writable by others, so any user may create cgroups in it */
 
@@ -57,8 +57,8 @@ struct process_record {
     __u32 type;   /* RECORD_PROCESS */
     __u32 ns_pid; /* pid in the innermost pid namespace; 0: unknown */
     struct image image;
-    __u64 start_ns; /* CLOCK_BOOTTIME */
-    __u64 seen_ns;  /* CLOCK_MONOTONIC */
+    __u64 start_ns; /* start of the process, CLOCK_BOOTTIME */
+    __u64 seen_ns;  /* time at which this record was sent, CLOCK_MONOTONIC */
     char comm[16];  /* name of the group leader */
     struct cgroups cgroups;
     struct cgroup_path v2;

@@ -26,7 +26,7 @@ struct replaced_return {
 struct thread_registers {
     __u32 process;
     __u32 thread;
-    __u64 start_ns; /* CLOCK_BOOTTIME */
+    __u64 start_ns; /* start of the thread, CLOCK_BOOTTIME; 0: not filled in */
     __u64 ip, sp;
     __u64 kept[KEPT_REGISTERS];
     struct replaced_return replaced[REPLACED_RETURNS];

@@ -121,7 +121,7 @@ struct block_key {
 };
 
 struct block_count {
-    __u64 sum; /* ns */
+    __u64 sum; /* blocked time in ns */
     __u64 times;
 };
 

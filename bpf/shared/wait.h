@@ -14,8 +14,8 @@
 
 /* A call that is waiting or has waited. */
 struct wait_call {
-    __u64 since_ns; /* CLOCK_MONOTONIC; 0: none */
-    __u64 ended_ns; /* 0: not yet */
+    __u64 since_ns; /* start of the call, CLOCK_MONOTONIC; 0: no call */
+    __u64 ended_ns; /* end of the call; 0: it has not returned */
     struct call_key key;
 };
 
