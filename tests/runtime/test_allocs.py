@@ -195,7 +195,7 @@ def live_figures():
 
 @case(asan=True)
 def physical_memory():
-    """Physical memory is freed once its last reference and its last mapping are gone, in either order. Handles are
+    """Physical memory is freed once its last reference and its last mapping are released, in either order. Handles are
     reused."""
     expandable = "reserve R 33554432\n" + "\n".join(
         f"alloc h{i} 2097152 fn=cuMemCreate; map m{i} handle=h{i} at=R+{2097152 * i}" for i in range(8))

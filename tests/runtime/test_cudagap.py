@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudagap: parts of the time of calling threads, compared with their own measurements (standin/gaps): each part within
-2% or 5 ms, and all parts add up to the wall time."""
+"""cudagap's breakdown of the time of calling threads, compared with the threads' own measurements (standin/gaps). Each
+part is within 2% or 5 ms, and all parts add up to the wall time."""
 import os
 import pathlib
 import re
@@ -17,9 +17,11 @@ from harness import check, equal, wait_until
 from programs import Tool, Workload, kill_at_end
 
 def same(row, measured, part, what):
-    """Checks a thread's blocked time, CPU wait and wall time. The rest must fit into the time around the block."""
+    """Checks a thread's blocked time, CPU wait and wall time. Time blocked for other reasons must fit into the time
+    outside the measured block."""
     held = measured["held_ns"] - measured["cpu_ns"] - measured["queued_ns"]
-    # The thread may block for the same reason before and after that, e.g. on a lock when it joins another thread.
+    # The thread may block for the same reason before and after the measured block, e.g. on a lock when it joins another
+    # thread.
     more = measured["wall_ns"] - measured["held_ns"] + measured["around_ns"]
     within(row[part], held, {"around_ns": more}, f"{part} of {what}")
     within(sum_of(row, queued), measured["all_queued_ns"], measured, f"wait for a CPU of {what}")
@@ -105,7 +107,7 @@ def a_slow_file(which):
 
 @case
 def stopped():
-    """Stopped by job control while it computes; this does not count as a page fault."""
+    """Time stopped by job control counts as stopped, not as a page fault, although the thread was computing."""
     gaps = Gaps("cpu", 300)
     tool = Tool("-p", gaps.pid, "--by", "thread")
     gaps.go()
@@ -151,7 +153,7 @@ def suspended_in_a_call(hierarchy):
 def on_cpu(row, measured):
     """Checks the time on a CPU, with tolerance: the kernel excludes time stolen by the hypervisor
     (CONFIG_PARAVIRT_TIME_ACCOUNTING), and assigns the time of a context switch to another thread than the tool does.
-    The largest difference seen was 24 ms in 720."""
+    The largest difference seen was 24 ms in 720 ms."""
     check(abs(row["cpu_ns"] - measured["cpu_ns"]) <= 2e7 + 0.02 * measured["wall_ns"] + measured["around_ns"], f"unexpected time on a CPU: {row}, {measured}")
 
 
@@ -250,7 +252,7 @@ def in_calls(count):
         known = part not in ("launch_ns", "memory_ns")
         slept, took = (call["slept_ns"], call["duration_ns"]) if known else (least[part], row["wall_ns"])
         check(slept - 5e6 <= row[part] <= took + 5e6, f"{part}: {row}, {call}")
-    for tid in called:  # the timer may fire this long after the call, while the thread is on a CPU or not
+    for tid in called:  # the timer may fire late, and the thread may then wait for a CPU
         off = abs(threads[tid]["sleep_ns"] - 2e8)
         check(off <= 5e6 + threads[tid]["runq_ns"], f"unexpected sleep: {threads[tid]}")
 

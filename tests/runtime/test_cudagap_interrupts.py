@@ -10,8 +10,8 @@ def interrupted():
 
 
 def same(row, measured, what):
-    """Checks interrupt times between the known time and a limit: there are other interrupts, e.g. ticks and the rest of
-    packet processing."""
+    """Checks that interrupt times are at least the measured time and at most a limit. They exceed the measured time
+    because of other interrupts, e.g. ticks and the rest of packet processing."""
     known = measured["soft_ns"], measured["hard_ns"]
     limits = known[0] + 5e6 + 200 * 5e4, known[1] + 5e6 + 0.05 * measured["wall_ns"]
     for key, least, at_most in zip(("softirq_ns", "hardirq_ns"), known, limits):
@@ -20,7 +20,7 @@ def same(row, measured, what):
 
 @case
 def parts():
-    """Without --interrupts, this time counts for the interrupted part, here mostly time on a CPU."""
+    """Without --interrupts, interrupt time counts for the part that it interrupts, here mostly time on a CPU."""
     gaps = interrupted()
     tool = Tool("-p", gaps.pid, "--by", "thread", "--interrupts")
     other = Tool("-p", gaps.pid, "--by", "thread")

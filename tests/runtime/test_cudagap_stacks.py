@@ -49,7 +49,8 @@ def of_all_threads():
 
 @case
 def in_the_program():
-    """User stacks have names, if the process runs long enough, and pass through libc, which lacks frame pointers."""
+    """User stacks have names if the process runs long enough. They are unwound through libc, which lacks frame
+    pointers."""
     workload = Workload("repeat 30; launch vecadd 5; sleep 50; end", "workload-driver")
     tool = Tool("-p", workload.pid, "-U", "-i", "0.5")
     workload.go().wait()

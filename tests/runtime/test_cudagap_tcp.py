@@ -42,7 +42,7 @@ keys = "segments", "retransmits", "sent_bytes", "received_bytes", "segments_rece
 
 @case
 def a_far_peer():
-    """A peer with a round trip of 20 ms loses each fourth request, over IPv4 and IPv6: sums of reports are exact."""
+    """A peer with a round trip of 20 ms loses every fourth request, over IPv4 and IPv6: sums of reports are exact."""
     peer = FarPeer(20, 4)
     tool = Tool("-p", peer.pid, "--tcp", "-i", "0.3")
     why = Tool("-p", peer.pid, "--why", "-d", "30", json=False)

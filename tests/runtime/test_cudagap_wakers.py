@@ -79,8 +79,8 @@ def a_chain():
         equal([int(re.search(r"woken by (\d+)", line)[1]) for line in lines[:3]], [first.pid, second.pid, slow.pid], "wakers")
         since = [line.split("previous wakeup:")[1] for line in lines[:3]]
         check(all("PIPE" in text for text in since[:2]) and "SLEEP" in since[2], f"{lines}")
-        # The time between two wake-ups by the waker is the gap, plus the time before it that the trainer took to get a
-        # CPU and to launch.
+        # The time between two wake-ups by the waker is the gap plus the time before the gap in which the trainer waited
+        # for a CPU and launched.
         least, more = gap["block_ns"], before["runq_ns"] + before["cpu_ns"] + gap["cpu_ns"] + gap["runq_ns"]
         check(least - 5e6 <= gap["waker_wall_ns"] <= least + more + 5e6, f"unexpected time since its last wake-up: {gap}, {before}")
 
@@ -109,8 +109,8 @@ def many_wakers():
 
 
 def between_others(reason):
-    """Gap of a thread that blocks for this reason while other processes make system calls: an interrupt during their
-    calls is not attributed to them."""
+    """Gap of a thread that blocks for this reason while other processes make system calls. If an interrupt during one
+    of these calls wakes the thread, it must not be attributed to the calling process."""
     others = [subprocess.Popen(["dd", "if=/dev/zero", "of=/dev/null", "bs=1"], stderr=subprocess.DEVNULL)
               for _ in os.sched_getaffinity(0)]
     for other in others:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudagap --why: one sentence per process with the root cause of its waits; figures are compared with the programs'
-own."""
+"""cudagap --why: one sentence per process with the root cause of its waits; values are compared with the programs' own
+measurements."""
 import functools
 import json
 import os
@@ -44,8 +44,8 @@ def why(*arguments, pid, json=True):
 
 @case(alone=True)
 def more_workers_than_cpus():
-    """Eight workers on two CPUs: the trainer is blocked on a pipe, and the workers wait for a CPU; the share is
-    exact."""
+    """Eight workers share two CPUs: the trainer is blocked on a pipe, and the workers wait for a CPU. The share of that
+    wait is compared with the workers' own measurements."""
     cpus = sorted(os.sched_getaffinity(0))[:2]
     if len(cpus) < 2:
         raise harness.Skip("needs two CPUs")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudatop's verdicts: on processes with a problem, on processes just below a threshold, and on its screen and --why."""
+"""cudatop's verdicts on processes with a problem and on processes just below a threshold, on its screen and with
+--why."""
 import os
 import pathlib
 import re
@@ -86,7 +87,7 @@ def verdicts_on(tool, pid):
 
 @case(each=together, alone=True)
 def one_rule_per_process(some):
-    """Exactly the expected rule reports each process, or none."""
+    """Each process is reported by exactly the expected rule, or by none."""
     before = "graph create G; graph add G kernel 4; graph instantiate G Y;"
     workloads = {name: Workload(f"{before if 'graph instantiate' in script else ''} forever; {script}; end")
                  for name, (script, *_) in some.items()}
@@ -218,7 +219,8 @@ def why():
 
 @case
 def stopped_in_a_wait():
-    """A stopped process does not hang, and once it continues, the time stopped does not count as a hang."""
+    """A stopped process is reported as stopped, not as hanging. After it continues, the stopped time does not count as
+    a hang."""
     workload = Workload("launch vecadd 1; touch {dir}/waits; sync 1 fn=cudaDeviceSynchronize block_us=30000000")
     tool = Tool("-p", workload.pid, "-i", "0.5", "-d", "60")
     workload.go()
@@ -238,7 +240,8 @@ def stopped_in_a_wait():
 
 @case(each={"80x24": (80, 24, 0), "120x40": (120, 40, 0), "68_processes": (80, 24, 62)}, alone=True)
 def first_screen(size):
-    """Processes with a problem are on the first screen, within seconds and without a key, among many healthy ones."""
+    """Processes with a problem are on the first screen, within seconds and without a key press, among many healthy
+    ones."""
     columns, lines, others = size
     wanted = {"sweep": "all .* waits fail: CUDA_ERROR_ILLEGAL_ADDRESS", "loader": ".* copies/s, all under 64 KiB",
               "notebook": "allocates .* and frees"}
@@ -278,7 +281,7 @@ nights = {
 
 @case(each={**{night: (night, (80, 24)) for night in nights}, "copies_120x40": ("copies", (120, 40))}, alone=True)
 def one_of_68_processes(what):
-    """The verdict on one of 68 processes is on the first screen 3 s after the command, without a key."""
+    """The verdict on one of 68 processes is on the first screen 3 s after the command, without a key press."""
     night, (columns, lines) = what
     script, words = nights[night]
     culprit = Workload(f"name {night}; {script}")
@@ -307,7 +310,7 @@ def one_of_68_processes(what):
 
 @case(alone=True)
 def process_without_calls():
-    """A process that maps the driver has a row before its first call, with the time since its last call."""
+    """A process that maps the driver has a row before its first call, with the time that it has made no calls."""
     workload = Workload("dlopen; touch {up}; wait {go}; launch vecadd 7; wait {dir}/never", "workload-driver", warm=False).ready()
     tool = Tool("-p", workload.pid, "-i", "0.5")
     time.sleep(2.2 * harness.patience)

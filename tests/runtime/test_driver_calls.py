@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nvioctl on device nodes whose driver is not loaded: it counts system calls. tests/kernels tests the results of
-drivers, with a stub driver under other kernels."""
+"""nvioctl on device nodes whose driver is not loaded: it counts system calls. Results of drivers are tested in
+tests/kernels, with a stub driver under other kernels."""
 import os
 import pathlib
 import re

@@ -13,7 +13,8 @@ from waits import case
 
 asleep, spinning = "block_us=600000000", "delay_us=600000000"
 
-# Kind of wait -> driver functions that hang; runtime functions, and the driver functions that they call.
+# Driver function that hangs -> kind of wait; runtime function that hangs -> driver function that it calls, kind of
+# wait.
 driver_calls = {"cuCtxSynchronize": "context", "cuCtxSynchronize_v2": "context", "cuStreamSynchronize": "stream",
                 "cuStreamSynchronize_ptsz": "stream", "cuEventSynchronize": "event", "cuMemcpy": "copy",
                 "cuMemcpyHtoD_v2": "copy", "cuMemcpyDtoH_v2": "copy", "cuMemcpyDtoH_v2_ptds": "copy",
@@ -178,7 +179,7 @@ def exit_and_exec():
 
 @case
 def column_earlier():
-    """The table has the column EARLIER only if such a wait exists."""
+    """The table has the column EARLIER only if a wait from before tracing exists."""
     workload = hung(step("cuCtxSynchronize", asleep))
     text = Tool("-p", workload.pid, "-d", "1", json=False).finish().text
     head, row = [line.split() for line in text.splitlines()[-2:]]

@@ -173,6 +173,6 @@ def lost_events_are_counted(json):
     else:
         seen = sum("vecadd" in line or "saxpy" in line for line in tool.lines)
         lost = sum(int(line.split()[1]) for line in tool.error.splitlines() if "events lost" in line)
-    check(lost > 10000, f"only {lost} events are lost, but the buffer holds fewer")
+    check(lost > 10000, f"only {lost} events are lost, although the buffer is much too small for all events")
     equal(seen + lost, 50010, "events and losses")
     check("events lost" in tool.error and "--ring-mb" in tool.error, f"no message with a remedy: {tool.error}")

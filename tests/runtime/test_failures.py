@@ -53,7 +53,7 @@ def negative_results():
 
 @case(asan=True)
 def errors_beside_successes():
-    """-l counts both, and every call has a duration."""
+    """-l counts failed and successful calls, and every call has a duration."""
     tool, truth = trace("launch vecadd 1009; launch vecadd 17 result=700; launch saxpy 5 result=600; launch reduce 3\n"
                         "launch vecadd 2 block=0; launch scale 2 fn=cuLaunchCooperativeKernelMultiDevice devices=3\n"
                         "launch scale 7 fn=cuLaunchCooperativeKernelMultiDevice devices=3 result=1", "-l")

@@ -174,7 +174,8 @@ locked_down = [f"helper {number} 22" for number in (4, 45, 113, 115)]
 
 @case
 def a_kernel_that_is_locked_down():
-    """No program calls a forbidden helper, although libbpf would replace others by them."""
+    """No program calls one of these helpers. Without precautions, libbpf replaces bpf_probe_read_user() by
+    bpf_probe_read() if bpf_probe_read_kernel() is missing."""
     tool, workload = run("-l", "--by", "kernel", refuse=locked_down)
     equal((attached_by(tool), remarks(tool)), ({best()}, set()), "tier and remarks")
     same_launches(tool, workload)
@@ -199,7 +200,8 @@ def under_seccomp():
 @case(each={"launches": ("cudalaunch", None), "waits": ("cudasync", None),
             "ignore_and_block_signals": ("cudalaunch", ignore_and_block_signals)})
 def returns_that_kill(run_by):
-    """On such a kernel, processes under seccomp get no return probes; other processes do if they are traced by -p."""
+    """On a kernel that implements return probes by a system call, processes under seccomp get no return probes. Other
+    processes get them if they are traced by -p."""
     tool, preexec = run_by
     harness.binary = harness.binary.with_name(tool)
     free, filtered = Workload(script), Workload(script, preexec=under_seccomp)

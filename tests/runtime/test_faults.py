@@ -31,7 +31,7 @@ numbers = itertools.count(1)
 
 
 class Run:
-    """A run of a tool with standard streams chosen by the case. `tool`: instead of the case's tool."""
+    """A run of a tool with standard streams chosen by the case. `tool`: name of a tool to run instead of the case's."""
 
     def __init__(self, *arguments, tool=None, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=None, preexec=None,
                  wrap=(), env=None):
@@ -312,7 +312,7 @@ def file_size_limit_of_standard_output():
 
 @case
 def signals_of_the_program():
-    """A program after -- does not inherit that the tool ignores SIGPIPE and SIGXFSZ."""
+    """The tool ignores SIGPIPE and SIGXFSZ, but the program that it starts after -- does not."""
     status = harness.here / "status"
     Run("--", "sh", "-c", f"grep SigIgn /proc/self/status > {status}").finish()
     ignored = int(status.read_text().split()[1], 16)
@@ -381,7 +381,7 @@ def little_memory(limit):
 
 
 def few_tasks(count):
-    """A cgroup (v1 or v2) limited to `count` tasks: its folder."""
+    """Folder of a cgroup (v1 or v2) that is limited to `count` tasks."""
     for line in open("/proc/mounts"):
         _, mount, kind, options, *_ = line.split()
         if kind != "cgroup2" and not (kind == "cgroup" and "pids" in options.split(",")):
@@ -428,11 +428,12 @@ starts = {f"{tool},{tier}": (tool, tier) for tool in ("cudalaunch", "cudatop") f
 
 @case(each=starts, alone=True, timeout=400, long=[name for name in starts if name != "cudalaunch,tracefs"])
 def a_signal_while_it_starts(row):
-    """SIGINT in steps of 50 ms until start-up is complete: exit 0 in time, without leftovers (the harness checks)."""
+    """Each run gets SIGINT a step later (50 ms; perf: 0.4 s), until start-up is complete. It exits with 0 in time; the
+    harness checks for leftovers."""
     tool, tier = row
     system.need_tier(tier)
-    # The kernel detaches perf events one by one, in 20 to 80 ms each; cudatop has 932 with perf, 35 with tracefs. They
-    # are attached much faster, so that even after an early signal all may have to be detached.
+    # The kernel detaches perf events one by one, in 20 to 80 ms each; cudatop has 932 events with perf, 35 with
+    # tracefs. Attaching is much faster, so even after an early signal, all events may have to be detached.
     step_seconds, to_detach = (0.4, 120) if tier == "perf" else (0.05, 20)
     workload = Workload("", "workload-driver")
     system.private_mounts()

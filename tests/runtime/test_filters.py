@@ -41,7 +41,7 @@ def last_target_ends_the_run():
     a, b = Workload(script), Workload(script)
     tool = Tool("-p", f"{a.pid},{b.pid}", "--by", "pid,kernel")
     of_a = a.go().truth()
-    # By now its probes are detached, or almost all of them.
+    # By now, the tool has detached most or all probes of the first target.
     of_b = b.go().truth()
     same_counts(tool.finish(), of_a + of_b, by=("pid", "kernel"))
 

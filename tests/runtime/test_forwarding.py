@@ -27,7 +27,7 @@ from truth import same_counts
 
 kinds = {kind: kind for kind in ("call", "tail", "chain")}  # forwarded by a call, by a jump, by both
 modes = {"entry": [], "latency": ["-l"], "failed": ["-x"]}
-parts = ["call", "tail"]  # for `long`
+parts = ["call", "tail"]  # kinds not in make test, since "chain" covers both
 
 
 def through(kind):
@@ -163,7 +163,7 @@ def counts_programs_that_start_later(kind):
 
 @case(each=kinds, long=parts, alone=True)
 def counts_first_program_of_a_driver(kind):
-    """The inner driver is probed before, the forwarding one while the program makes calls."""
+    """The inner driver is already probed; the forwarding one gets its probes while the program makes calls."""
     other = Workload("launch vecadd 1", "workload-driver")
     tool = Tool("--by", "pid,kernel")
     program = Workload("repeat 300; launch vecadd 20; sleep 1; end", "workload-driver", warm=False, env=through(kind))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpuspend: which pods and jobs hold GPUs and how this is known, which processes use them, and sums of time and cost,
-which equal those of the devices."""
+"""gpuspend: pods and jobs that hold GPUs, the source of this information, and processes that use GPUs. Sums of time and
+cost equal those of the devices."""
 import csv
 import functools
 import io
@@ -19,7 +19,7 @@ from truth import launched, layer_wanted
 
 case = functools.partial(harness.case, tool="gpuspend")
 
-model, price = "NVIDIA H100 80GB HBM3", 2_950_000  # price in millionths per hour
+model, price = "NVIDIA H100 80GB HBM3", 2_950_000  # price per hour, in millionths of a dollar
 hour_ns = 3_600_000_000_000
 
 
@@ -38,7 +38,8 @@ def cost_of(ns):
 
 
 def check_sums(rows, devices):
-    """Checks that times and costs of tenants, and of all rows, add up exactly. Returns tenants and the total."""
+    """Checks that times and costs of tenants, and of all rows, add up exactly. Returns the rows of the tenants and the
+    row of the total."""
     by = lambda of: [row for row in rows if row["of"] == of]
     tenants, (idle,), (unallocated,), (total,) = by("tenant"), by("idle"), by("unallocated"), by("total")
     equal(total["devices"], devices, "devices")
@@ -285,7 +286,8 @@ def state_over_restarts():
 
 @case
 def the_clock_was_set_back():
-    """A state saved in the future is used with a warning by this run and the next; its sums only grow."""
+    """A state file that was saved in the future is used, and its sums only grow. Only the first run that reads it
+    warns."""
     workload = Workload("forever; launch vecadd 3; sleep 10; end")
     nvml, state = Nvml(*device(0, f"process {workload.pid} {mib}"), *device(1)), harness.here / "state"
     workload.go()

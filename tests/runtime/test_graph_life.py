@@ -10,7 +10,8 @@ from programs import Tool, Workload
 
 @case
 def refused_updates():
-    """A refused update leaves the graph unchanged, and the tool shows the reason; then it is instantiated again."""
+    """A refused update leaves the graph unchanged, and the tool shows the reason; then the graph is instantiated
+    again."""
     steps = "\n".join(f"graph instantiate G X{i}; graph update X{i} G update_result={i}; graph launch X{i} {i}" for i in range(1, 9))
     script = f"""
     graph create G; graph add G kernel 3; graph create H; graph add H kernel 4; graph create M; graph add M memset 3; {steps}

@@ -85,7 +85,7 @@ def every_mode(mode):
         graph = "exec_number" in tool.rows[0]
         for name in ("updates", "failed_updates", "uploads", "parameter_sets", "destroyed"):
             equal(sum(row[name] for row in tool.rows), want[name], f"{name} of {tool}")
-        failed = graphs.failed_launches(calls) if "--summary" in mode else Counter()  # --summary does not wait for results
+        failed = graphs.failed_launches(calls) if "--summary" in mode else Counter()  # --summary does not see results
         for name in "launches", "kernels_launched":
             equal(sum(row[name] for row in tool.rows), want[name] + failed[name], f"{name} of {tool}")
         want["errors"] -= failed["launches"]
@@ -144,7 +144,7 @@ def whole_processes(form):
                        ("live_execs", end["execs_live"])):
         equal(row[name], want, f"{name}: {row}")
     calls = graphs.calls(workload)
-    kernels = graphs.failed_launches(calls)["kernels_launched"]  # --summary does not wait for results
+    kernels = graphs.failed_launches(calls)["kernels_launched"]  # --summary does not see results
     kernels += sum(graphs.count_of(call)["kernels_launched"] for call in calls)
     direct = sum(call["count"] for call in truth if call["kind"] == "kernel" and call["layer"] == "driver" and not call["recorded"])
     equal((row["kernels_launched"], row["direct_launches"]), (kernels, direct), "kernels")

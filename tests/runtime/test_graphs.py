@@ -51,7 +51,7 @@ def every_driver_function():
 @case(gpu=True)
 def nodes_on_a_device():
     """Graphs with added and captured nodes (over two streams), clones and children are instantiated, launched, updated
-    and launched again. Compared with the script's figures, since real drivers report none."""
+    and launched again. Results are compared with numbers from the script, since real drivers report none."""
     workload = Workload("""
     graph create G; graph add G kernel 3; graph add G memset 2; graph add G memcpy 1; graph add G host 2; graph add G empty 1
     capture begin stream=1; launch vecadd 5 stream=1; event record E stream=1; event wait E stream=2; launch saxpy 4 stream=2
@@ -111,8 +111,8 @@ def concurrent_captures():
 
 @case
 def events_carry_a_capture():
-    """Events extend a capture over three streams and back; calls on them before and after do not belong to the
-    graph."""
+    """Events extend a capture over three streams and back; calls on these streams before and after the capture do not
+    belong to the graph."""
     script = """
     repeat 20; capture begin stream=1; launch scale 2 stream=1; event record E stream=1; event wait E stream=2; event wait E stream=3
     launch scale 3 stream=2; copy 4 fn=cuMemsetD8Async stream=3; hostfunc 1 stream=3

@@ -190,8 +190,8 @@ time.sleep(60)
 
 @case(each={"8s": 20, "28s": 70}, long=["28s"], alone=True, timeout=120)
 def a_slow_file_system(files):
-    """A process maps many slow files after a driver, which is scanned first. The process is counted, and tracing starts
-    before its other files are scanned, with a warning."""
+    """A process maps a driver and then many slow files. The driver is scanned first, so calls of the process are
+    counted. Tracing starts before its other files are scanned, with a warning."""
     data = harness.here / "data"
     data.write_bytes(bytes(4096))
     file, server = file_system("slow", data)

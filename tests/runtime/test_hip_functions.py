@@ -13,7 +13,7 @@ from hip_calls import (allocations, captures, copies, destructions, devices, dim
 from programs import Tool
 from tops import rows
 
-# Functions that these cases test, so that hip_calls does not list them.
+# Functions that are not listed in hip_calls, and the case that tests each.
 tested_elsewhere = {"hipInit": "process_traced_from_its_start",
                     "hipDeviceReset": "hip.reset_frees_memory_of_its_device"}
 
@@ -129,7 +129,7 @@ def every_allocation(version):
         calls.call(allocate, 1, *how)
         before = want.get(kind, (0, 0, 0, 0))
         want[kind] = before[0] + n + 1, before[1] + n, before[2] + (size or 0), before[3] + n + 1
-        requested = {"hipMallocPitch": 300, "hipMalloc3D": 1200}.get(allocate, size)  # without padding at the end of each line
+        requested = {"hipMallocPitch": 300, "hipMalloc3D": 1200}.get(allocate, size)  # without padding of rows
         want_lines += Counter({(allocate, "alloc", kind, size, 0): n + 1, (allocate, "alloc", kind, requested, 2): 1,
                                (free, "free", kind, size, 1): n, (free, "free", kind, size, 0): n})
     for function, arguments, kind in trims:
@@ -242,7 +242,8 @@ def every_name(version):
 
 @case(each=versions)
 def every_device(version):
-    """A thread's device is known once the thread sets it. A new context does not set it, as it is not current."""
+    """A thread's device is known once the thread sets it. Creating a context does not set the device, since the new
+    context is not current."""
     calls = Calls(library(version))
     tool = Tool("-p", calls.pid, "--by", "pid,device", 100)
     want, before = Counter(), ("hipInit", (0,), None)

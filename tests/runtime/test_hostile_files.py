@@ -269,10 +269,11 @@ while True:
 @case(each={"session": "session", "multi": "multi", "tracefs": "tracefs", "perf": "perf"},
       long=harness.all_but_one_in(4, ["session", "multi", "tracefs", "perf"]), alone=True)
 def a_container_that_exits(tier):
-    """The container's files are closed and its probes detached, within five seconds if no other container runs."""
+    """When a container exits, the tool closes its files and detaches its probes, within five seconds if no other
+    container runs."""
     system.need_tier(tier)
     known = Workload("sleep 1")
-    tool = Tool("--attach", tier, "--by", "pid,kernel", losses=True)  # calls during attaching
+    tool = Tool("--attach", tier, "--by", "pid,kernel", losses=True)  # calls made during attaching may be lost
     outside = os.open("/proc/self/ns/mnt", os.O_RDONLY)
     system.private_mounts()
     image = harness.here / "image"

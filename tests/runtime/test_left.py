@@ -39,7 +39,7 @@ def launches(case):
 
 @harness.case
 def modes_without_returns():
-    """Modes that trace only entries count them as launches."""
+    """Modes that trace only entries count abandoned calls as launches."""
     tool, _ = traced(abandoned(f"launch vecadd 1 {forever}") + "launch vecadd 7", "--by", "pid")
     equal((sum(row["launches"] for row in tool.rows), tool.lost), (37, {}), "launches and losses")
 
