@@ -81,7 +81,7 @@ def target_is_killed():
 @case(each={"table": ["0.1"], "events": ["-e"], "json": ["-e", "--json"], "histogram": ["-H", "grid", "0.1"]},
       asan=True)
 def reader_exits(mode):
-    """`| head -1`: exit status 0, and no message."""
+    """With `| head -1`, the tool exits with 0 and prints no message."""
     workload = Workload("forever; launch vecadd 100; sleep 1; end")
     workload.go()
     head = subprocess.Popen(["head", "-1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -141,7 +141,7 @@ def nothing_left_after_sigkill(tier):
 
 @case
 def start_is_prompt():
-    """CPU time of a run, including the verifier's, which does not depend on other load of the machine."""
+    """Limits the CPU time of a run, including the verifier's. Unlike elapsed time, it does not depend on other load."""
     workload = Workload("")
     for mode in ([], ["-l"], ["-x", "--by", "thread,stream,kernel"], ["-U"], ["-e", "-l"], ["-H", "grid"]):
         before = os.times()

@@ -54,7 +54,8 @@ int main(int argc, char** argv)
 
 
 def traced(names, kernels):
-    """Runs the tool and the program. The tool is stopped meanwhile, so that the names overflow the ring buffer."""
+    """Runs the tool and the program. The tool is stopped while the program registers kernels, so that their names
+    overflow the ring buffer."""
     file, binary = harness.here / "many.c", harness.here / "many"
     file.write_text(source)
     libraries = ["-L", harness.standin, "-l:libcudart.so.12", f"-Wl,-rpath,{harness.standin}"]
@@ -93,7 +94,8 @@ def launched_kernels_have_names():
 
 @case(timeout=300)
 def lost_names_are_reported():
-    """Names that did not fit in the ring buffer are lost if the process unmaps them; only launched ones are counted."""
+    """Names that did not fit in the ring buffer are lost if the process unmaps them. Only those of launched kernels are
+    reported as lost."""
     tool, _ = traced("unmapped", [5, 10000, 19999])
     tool.stop()
     equal(sorted(row["launches"] for row in tool.rows), [3, 3, 3], "launches")

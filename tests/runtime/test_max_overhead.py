@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--max-overhead: above the limit calls are sampled, estimates are marked, and the process regains its speed."""
+"""--max-overhead: above the limit, calls are sampled, estimates are marked, and the process regains its speed."""
 from containers import Cgroup, own
 from harness import case, check, equal
 from programs import Tool, Workload

@@ -92,7 +92,7 @@ def in_events():
 
 @case
 def two_programs_with_one_handle():
-    """A handle means another kernel in each process, and after exec in the same process."""
+    """The same handle identifies a different kernel in each process, and a different one after exec."""
     first, second = (Workload(f"launch {name} 3; exec; sleep 50; launch {name}_later 5; end", "workload-driver",
                               preexec=system.same_addresses) for name in ("mine", "your"))
     tool = Tool("-p", f"{first.pid},{second.pid}", "--by", "pid,kernel")

@@ -207,7 +207,7 @@ def rank_is_killed():
 
 def job_with_pid(number, script):
     """A job of one rank that has this pid, unless another process takes it meanwhile."""
-    last = pathlib.Path("/proc/sys/kernel/ns_last_pid")  # also used to restore checkpoints
+    last = pathlib.Path("/proc/sys/kernel/ns_last_pid")  # exists if the kernel supports checkpoint and restore
     for _ in range(60 if last.exists() else 0):
         last.write_text(str(number - 2))  # the next one is the rank's parent
         job = Ranks(1, script)

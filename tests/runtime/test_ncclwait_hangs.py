@@ -34,7 +34,7 @@ def in_order(words, text):
         check(at >= 0, f"'{word}' in '{text}'")
 
 
-# Other activities of a missing rank: (step, words of the verdict).
+# Activities of a rank that has not entered the collective: (step of the script, words of the verdict).
 instead = {
     "it waits": ("hang 2600", "in cuStreamSynchronize"),
     "it sleeps": ("sleep 2600", "not in an NCCL call, and not waiting for the GPU; thread"),
@@ -176,7 +176,8 @@ def ras_rank(rank, count, host="10.0.0.1"):
 
 @case
 def ranks_on_other_hosts():
-    """RAS verdicts on two communicators: one hangs during the run and spans two hosts, the other hung before it."""
+    """RAS verdicts on two communicators: one hangs during the run and spans two hosts, the other already hung before
+    the run."""
     dead = {"rank": 3, "host": "\x1b[2J\"", "pid": 4003, "status": {"considered_dead": True}}
     before = {"hash": "0xabc", "size": 4, "ranks": [ras_rank(0, 7), ras_rank(1, 7), ras_rank(2, 6)], "missing_ranks": [dead]}
     ranks = Ranks(2, """comm A; call A ncclAllReduce 1; only 1; wait {up}2; end; call A ncclAllReduce 1; barrier; destroy A""")

@@ -73,7 +73,7 @@ def lines_in_text():
 
 @case
 def unjoined_events():
-    """A rank without others, or whose others never follow, has events without an offset."""
+    """Events have no offset if the communicator has only one rank, or if the other ranks never enter the collective."""
     tool, _ = trace(1, "comm A; call A ncclAllReduce 3; destroy A", "-e")
     equal([(event["sequence"], event["join"], "offset_ns" in event) for event in tool.events],
           [(number, "alone", False) for number in (1, 2, 3)], "alone")

@@ -46,7 +46,7 @@ def launches_of(report):
 
 
 def stop(tool):
-    """Seconds from SIGINT until the tool exits."""
+    """Ends the tool; returns the seconds from SIGINT to its exit."""
     begun = time.monotonic()
     tool.process.send_signal(signal.SIGINT)
     equal(tool.process.wait(60 * harness.patience), 0, f"exit status ({tool.error})")
@@ -106,8 +106,8 @@ while True:
 
 @case(each={"1": 1, "4": 4}, alone=True, timeout=240)
 def users_whose_files_are_slow(users):
-    """Their kernel handles point into files that take 0.4 s to open: reports and the exit are in time, and launches of
-    other processes are counted exactly, with names."""
+    """Some users' kernel handles point into files that take 0.4 s to open. Reports and the exit are still in time, and
+    launches of other processes are counted exactly, with names."""
     data = harness.here / "data"
     data.write_bytes(bytes(4096))
     file, server = file_system("slow", data)

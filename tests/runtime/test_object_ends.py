@@ -101,9 +101,9 @@ def tables_forget_exited_processes(chosen):
 
 @case(tool="gpualloc", alone=True)
 def primary_context_ends_with_its_last_release():
-    """Several threads retain and release the context concurrently. Its allocations are live until the last release. The
-    tool knows the holders only in processes that start after it, such as this child. Each thread of the stand-in is a
-    holder."""
+    """Several threads retain and release the primary context concurrently. Its allocations are live until the last
+    release. The tool can count references only in processes that start after the tool, such as this child. In the
+    stand-in, each thread holds a reference."""
     workload = Workload("fork; device 0; alloc a 12345678; threads 2; repeat 50000; primary retain; primary release; end; end\n"
                         "primary release; primary release; touch {dir}/two; wait {dir}/last; primary release; touch {dir}/three\n"
                         "wait {dir}/end; end", "workload-driver")

@@ -43,8 +43,8 @@ def several_intervals():
 
 @case(each={"json": True, "text": False})
 def full_table_and_full_buffer(json):
-    """While the tool is stopped, more calls overflow than half of the ring buffer holds: the rest counts in a coarse
-    row."""
+    """While the tool is stopped, more calls find no row than half of the ring buffer holds. The rest of these calls
+    counts in a coarse row."""
     many = "\n".join(f"launch kernel_{i} 500" for i in range(100))
     workload = Workload(many + "\ntouch {dir}/done; wait {dir}/end; launch kernel_0 10", "workload-driver")
     tool = Tool("-p", workload.pid, "--table-rows", 16, "--ring-mb", 1, "-r", 0, json=json, losses=True)

@@ -244,7 +244,8 @@ def not_a_library_for_a_while():
 
 @case(alone=True)
 def in_an_overlay():
-    """The first write copies the file up, while others still use the lower one; the second overwrites the copy."""
+    """The first write copies the file up, while other processes still use the lower file. The second write overwrites
+    the copy."""
     lower = copy_of_standin("lower")
     merged = containers.overlay_on(lower)
     overwrite_in_ways(tool_probing(merged), Library(merged), [copy, copy, copy])

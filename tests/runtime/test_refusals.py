@@ -32,7 +32,7 @@ def check_reason(tool, code, words):
     check(len(first) < 400 and "terminate" not in first, f"{tool} printed: {first}")
 
 
-# tests/unit/run covers all mistakes. These are one per tool, in a real process.
+# tests/unit/run covers all mistakes. Here, one mistake per tool is tested in a real process.
 usage = {"cudatop": (["-x"], "-x", "error"), "cudalaunch": (["-p", "firefox"], "-p"), "cudamemcpy": (["--by", "colour"], "colour", "kind"),
          "cudasync": (["-l", "nan"], "-l"), "gpualloc": (["-o", "5"], "-o", "--leaks"), "cudagraph": (["--warm-up", "5"], "--storms"),
          "nvioctl": (["--api", "driver"], "--api"), "cudagap": (["-L"], "-L", "--by thread"),

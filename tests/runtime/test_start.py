@@ -100,7 +100,7 @@ def cudagap():
 
 @case(tool="nvioctl", alone=True)
 def nvioctl():
-    """Calls into the kernel's drivers are made by another program than the crowd."""
+    """Driver calls are made by a program outside the crowd."""
     many, calls = Crowd(), Calls("call RM_FREE 11")
     tool = Tool("--attach", "tracepoint", "-r", 0)
     many.go()

@@ -46,7 +46,8 @@ def children_and_status(preexec):
 
 @case
 def ctrl_c():
-    """A signal sent to the tool alone also reaches the program, and is the exit status; the report is printed."""
+    """A signal that is sent only to the tool also reaches the program. The tool prints its report, and exits with 128
+    plus the signal's number."""
     tool = started(["sleep", "60"])
     tool.process.send_signal(signal.SIGINT)
     tool.finish(128 + signal.SIGINT)
@@ -70,8 +71,8 @@ ids = ("id -u; id -ru; id -g; id -G; echo $HOME $USER $LOGNAME $SHELL; "
 
 @case(each={"by_name": other_user.pw_name, "by_number": str(other_user.pw_uid)})
 def as_another_user(name):
-    """The program permanently has that user's identity, and is counted from its first call; the exit status is its
-    own."""
+    """The program permanently has that user's identity, and is counted from its first call. The tool exits with the
+    program's status."""
     os.chmod(harness.here, 0o777)
     words = " ".join(f"'{word}'" for word in workload(f"dlopen; sleep 300; {calls}"))
     script = f"{words}; ({ids}) > {harness.here}/inside; exit 7"

@@ -93,7 +93,7 @@ def threads_have_their_own_names(run):
 
 @case
 def names_in_recordings():
-    """Replayed by thread, COMM is the name of the thread; added up by process, that of the process."""
+    """In a replay by thread, COMM is the thread's name; in a replay by process, it is the name of the process."""
     threads, file = Threads(), harness.here / "threads.json"
     tool = Tool("-p", threads.pid, "--by", "thread", "--record", file)
     threads.go()

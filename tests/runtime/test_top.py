@@ -48,7 +48,7 @@ threads 4; churn 50 keep; end
 
 @case(each=modes, asan=True)
 def every_column(mode):
-    """All columns, over several intervals. A figure that is not traced is missing, instead of 0."""
+    """All columns, over several intervals. A value that is not traced is missing from the row instead of 0."""
     script = launching + copying + waiting + holding + "sleep 300\n" + launching
     if "--cheap" in mode:  # does not track memory, so the direction of a batch is unknown
         script = script.replace("copy 2 fn=cuMemcpyBatchAsync sizes=100,65536,3", "")
@@ -149,7 +149,7 @@ def another_process_counts_nothing():
 
 @case
 def graphs_instantiated_before_tracing():
-    """The number of kernels of such graphs is unknown, so it is missing instead of 0."""
+    """The number of kernels in graphs instantiated before tracing is unknown, so it is missing instead of 0."""
     workload = Workload("touch {up}; build reduce 3; touch {dir}/built; wait {go}; graph 5", "workload-driver", warm=False)
     wait_until((harness.here / "built").exists, "the graph is built")
     tool = Tool("-p", workload.pid)

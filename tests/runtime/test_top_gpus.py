@@ -39,7 +39,8 @@ def values(tool, keys, by):
 
 @case
 def without_nvml():
-    """One open device file determines the GPU, and processes with the same file share it; several files do not."""
+    """If a process has one device file open, it uses that GPU, and shares it with other such processes. If it has
+    several open, its GPU is unknown."""
     quiet, hog = on_gpu(200), on_gpu(200, script="launch vecadd 100; sleep 10")
     other = on_gpu(200, 201)
     processes = ["-p", ",".join(str(workload.pid) for workload in (quiet, hog, other))]

@@ -47,7 +47,7 @@ def figures_of_processes_and_devices():
 
 @case
 def nvml_off():
-    """JSON has no such keys and no rows of GPUs; text has n/a in requested columns."""
+    """JSON has neither NVML's keys nor rows of GPUs; text has n/a in requested columns."""
     workload = holder()
     tools = [Tool("-p", workload.pid, "--nvml", "off", "--columns", "+SM%,+POWER", json=json)
              for json in (True, False)]
@@ -97,14 +97,14 @@ def nvml_helper(tool):
 
 @case
 def nvml_helper_is_killed():
-    """The helper is killed, as by the kernel when memory is short. It is restarted within a second, and after the third
-    time in a row once a minute. Reports continue."""
+    """The helper is killed, as by the kernel when memory is short. It is restarted within a second; after the third
+    death in a row, only once a minute. Reports continue."""
     workload = holder()
     tool = Nvml("device 0", "name Card", f"process {workload.pid} {25 * mib}").tool("-p", workload.pid, "-i", "0.2")
     workload.go()
     has_figure = lambda: rows(tool, "pid") and "nvml_bytes" in rows(tool, "pid")[-1]
     wait_until(has_figure, "NVML's figure of the process")
-    time.sleep(1)  # so that the first one is replaced at once
+    time.sleep(1)  # so that the first helper is replaced at once after it is killed
     for turn in range(2):
         killed = nvml_helper(tool)
         begun, before = time.monotonic(), len(rows(tool, "pid"))

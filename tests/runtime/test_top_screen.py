@@ -240,8 +240,8 @@ def rows_before_the_first_figures():
 
 @case
 def sampled_stacks():
-    """Enough samples to show where calls come from, in proportion, and few enough to cost nothing. A process without
-    calls can be opened, and stays open."""
+    """There are enough samples to show callers in proportion to their calls, and few enough to cost almost nothing. A
+    process without calls can be opened, and stays open."""
     workload = Workload("forever; launch vecadd 3000; launch reduce 1000 fn=cuLaunchKernelEx; sleep 10; end")
     with Screen("-p", workload.pid, interval=0.5, lines=100) as screen:
         screen.wait_for(f"{workload.pid} workload")

@@ -210,7 +210,7 @@ def generated_code():
 
 @case
 def above_48_bits():
-    """The stack of a thread, the handle of a kernel, and generated code, if the machine has such addresses."""
+    """A thread's stack, a kernel's handle and generated code are above 48 bits, if the machine has such addresses."""
     go = harness.here / "go"
     process = started(harness.standin / "stacks/high", go)
     if process.stdout.readline() == b"low\n":
@@ -269,9 +269,9 @@ int main(int argc, char** argv)
 @case(each={"far_from_its_end": (), "near_its_end": ("env", "-i", "setarch", "-R")})
 def indistinguishable_callers(by):
     """Two functions without frame pointers have frames of the same size and call the same function, so their stacks
-    have the same id. Calls 1024, 2048, ..., 5120 after the first one are rechecked: four of the five have another
-    caller than the first, which is reported. Without environment and ASLR, the stack is shorter than what the kernel
-    side reads."""
+    have the same id. Calls 1024, 2048, ..., 5120 after the first one are rechecked: four of these five calls have a
+    different caller than the first one, and are reported. Without environment and ASLR, the stack is shorter than the
+    window that the BPF programs read."""
     source, binary, go = (harness.here / file for file in ("alike.c", "alike", "go"))
     source.write_text(alike)
     if subprocess.run(["cc", "-O1", "-g0", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-rdynamic", "-o", binary,

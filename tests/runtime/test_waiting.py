@@ -215,7 +215,7 @@ def sixty_four_threads():
 
 @case(each={"whole": [], "intervals": ["-i", "0.2"]}, asan=True)
 def more_rows_than_the_table_has(mode):
-    """Calls without a row are sent one by one: counts and times are the same."""
+    """Calls without a row in the kernel's table are sent to user space one by one. Counts and times are still exact."""
     script = "threads 40; sync 5 block_us=60000; copy 20; sync 3 fn=cuStreamQuery result=600; sync 1 block_us=300000; end"
     workload = Workload(script)
     tool = Tool("-p", workload.pid, "--table-rows", 16, "--by", "thread,wait", *mode)

@@ -15,7 +15,7 @@ modes = {"all": [], "failed": ["-x"]}
 
 
 def every(syncs, copies, frees, failing=True):
-    """A script that calls each of these a number of times of its own."""
+    """A script that calls each of these functions a unique number of times."""
     numbers = iter(range(11, 1000))
     lines = [f"sync {next(numbers)} fn={name}" for name in syncs]
     lines += [f"copy {next(numbers)} fn={name}" for name in copies]
@@ -124,7 +124,7 @@ def durations():
 
 @case(asan=True)
 def lines():
-    """-e: an event for each call when it returns, with what it waited for."""
+    """-e: an event for each call when it returns, with the kind of object that it waited for."""
     script = ("sync 101 fn=cuStreamSynchronize_ptsz; sync 53 fn=cuEventSynchronize; sync 29 fn=cuStreamQuery result=600 stream=1\n"
               "threads 3; copy 17; end; sync 7 fn=cuStreamSynchronize stream=1 result=719; alloc a 64; free a")
     workload = Workload(script)

@@ -75,7 +75,7 @@ def exited_process_without_problems():
 
 @case
 def details_are_frames():
-    """JSON does not repeat fields with their own keys in the list of frames."""
+    """In JSON, the list of frames does not repeat values that have keys of their own."""
     hung = Workload("launch vecadd 1; sync 1 fn=cudaDeviceSynchronize block_us=60000000")
     tool = Tool("-p", hung.pid, "--why", "-d", "6s")
     hung.go()

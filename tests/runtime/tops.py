@@ -115,7 +115,8 @@ def found(some, by=("pid",)):
 
 
 def same(tool, truth, by=("pid",), mode=()):
-    """Compares the tool's rows with the truth, exactly. With `pid` in `by`, only rows of its processes count."""
+    """Compares the tool's rows with the truth, exactly. With `pid` in `by`, only rows of the truth's processes are
+    compared."""
     pids = {call["pid"] for call in truth}
     mine = [row for row in rows(tool) if "pid" not in by or row["pid"] in pids]
     equal(found(mine, by), expected(truth, by, mode), f"{tool}, by {', '.join(by)}")
@@ -138,7 +139,7 @@ def same_graphs_made(tool, workload):
 
 
 def same_sums(tool):
-    """Checks that each interval's sum row is the sum of its rows, and has the tool's cost and losses. Returns these
+    """Checks that each interval's sum row is the sum of its rows, and has the tool's cost and losses. Returns the sum
     rows."""
     equal({key: n for key, n in tool.lost.items() if key != "stacks_lost"}, {}, f"losses of {tool}")
     sums, parts = {}, {}
@@ -174,8 +175,8 @@ def same_live(tool, *workloads):
 
 
 def trace_top(script, *arguments, form="workload", **options):
-    """Traces one workload from before its script until its exit, and compares all figures that both report. Returns the
-    tool and the workload."""
+    """Traces one workload from before its script until its exit, and compares all values that both the tool and the
+    truth file have. Returns the tool and the workload."""
     workload = Workload(script, form)
     tool = Tool("-p", workload.pid, *arguments, **options)
     workload.go()

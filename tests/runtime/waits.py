@@ -14,7 +14,8 @@ from truth import layer_wanted
 
 case = functools.partial(harness.case, tool="cudasync")
 
-# With suffix _ptsz or _ptds if the library has it. Functions that do not wait are left out (Async, fills, prefetches).
+# Functions that wait, including their variants with _ptsz or _ptds if the library has them. Functions that do not wait
+# (Async, fills, prefetches) are left out. Values: kind of wait; for functions that free, a function that allocates.
 driver_syncs = {"cuStreamSynchronize": "stream", "cuStreamSynchronize_ptsz": "stream", "cuCtxSynchronize": "context",
                 "cuCtxSynchronize_v2": "context", "cuEventSynchronize": "event",
                 **{f"cuStreamWaitValue{bits}": "value" for bits in (
@@ -51,7 +52,7 @@ measures = ("calls", "not_ready", "errors")
 
 
 def wait_of(call):
-    """The tool's name for what this call waits for, or None if it does not wait."""
+    """The tool's name for the object that this call waits for; None if the call does not wait."""
     name = re.sub(r"_pt[sd][sz]$", "", call["function"])
     syncs = driver_syncs | runtime_syncs | {"cudaThreadSynchronize": "context"}
     if call["kind"] in ("sync", "poll"):
@@ -87,7 +88,8 @@ def found(rows, by=("function", "wait")):
 
 
 def same_waits(tool, truth, by=("function", "wait"), api="driver", failed_only=False):
-    """Compares the tool's rows with the truth, exactly. With `pid` in `by`, only rows of its processes count."""
+    """Compares the tool's rows with the truth, exactly. With `pid` in `by`, only rows of the truth's processes are
+    compared."""
     pids = {call["pid"] for call in truth}
     rows = [row for row in tool.rows if "pid" not in by or row["pid"] in pids]
     equal(found(rows, by), expected(truth, by, api, failed_only), f"{tool}, by {', '.join(by)}")
@@ -146,5 +148,5 @@ def waiting_threads(tool, *pids):
 
 
 def row_while(tool, pid, condition, what):
-    """The newest row of a process for which this holds."""
+    """Waits for rows of a process that meet the condition; returns the newest."""
     return wait_until(lambda: [row for row in tool.rows if row["pid"] == pid and condition(row)][-1:], what)[0]
