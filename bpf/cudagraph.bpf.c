@@ -8,8 +8,8 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile __u32 often_launched = 0;    /* number of the row whose launches the program `often` handles */
-const volatile bool count_launches = false; /* count kernel launches outside graphs too */
-const volatile bool measure_nodes = false;  /* histogram of the numbers of nodes of launched graphs, not of durations */
+const volatile bool count_launches = false; /* if true, kernel launches outside of graphs are also counted */
+const volatile bool measure_nodes = false;  /* if true, the histogram has nodes per launched graph, not durations */
 
 /* The current task is not passed as an argument, because callers would then exceed the 512 bytes of stack that kernels
  * before 6.13 allow. */

@@ -147,7 +147,7 @@ INLINE struct pt_regs* regs_of(struct task_struct* task)
     return (struct pt_regs*)bpf_task_pt_regs(task);
 }
 
-/* For blocked threads only: a thread that is blocked in an exception is in a page fault. */
+/* Valid only for blocked threads, because a thread that is blocked in an exception is in a page fault. */
 INLINE bool is_in_page_fault(struct task_struct* task)
 {
     return SYSTEM_CALL_NUMBER(regs_of(task)) == (u64)NO_SYSTEM_CALL;

@@ -118,7 +118,7 @@ INLINE bool has_timed_out(struct task_struct* task)
 #define PF_EXITING 0x4
 #define PF_KTHREAD 0x200000
 
-/* True for kernel threads such as "ksoftirqd/0", and "ktimers/0", which runs timers with PREEMPT_RT. */
+/* True for kernel threads that run softirqs: "ksoftirqd/N", and with PREEMPT_RT also "ktimers/N". */
 INLINE bool runs_softirqs(struct task_struct* task)
 {
     static const char softirqs[8] = "ksoftirq", timers[8] = "ktimers/";

@@ -48,10 +48,10 @@ enum woken_by {
  * blocked. */
 struct waker {
     __u32 pid;
-    __u32 tid;     /* 0: the waker is not a thread, or the thread was not blocked */
+    __u32 tid;     /* thread id of the waker; 0: the waker is not a thread, or the other thread was not blocked */
     char comm[16]; /* name of the waking thread */
     __u64 blocked_ns;
-    __u32 part;       /* enum time_part of the blocked time: its reason */
+    __u32 part;       /* reason of the blocked time: enum time_part */
     __s32 user_stack; /* stack ids of the blocked thread, if requested and if it was not in a call; negative: unknown */
     __s32 kernel_stack;
     __u32 by;                 /* enum woken_by */
@@ -74,8 +74,8 @@ struct open_period {
     struct gap_launch before; /* the launch before the gap */
 };
 
-/* A thread that makes no traced calls, but has woken a thread that does, directly or through other wakers. Only these
- * wake-ups are recorded. */
+/* A thread that makes no traced calls, but has woken a thread that does, directly or through other wakers. Wake-ups of
+ * other threads are not recorded. */
 struct waking_thread {
     struct thread_time time;
     __u64 woke_ns;        /* CLOCK_MONOTONIC time of the last recorded wake-up; before the first wake-up, time at which

@@ -77,7 +77,7 @@ static inline __attribute__((always_inline)) enum space space_of(__u32 holding)
 
 struct held_key {
     struct image image;
-    __u64 place; /* address or handle, with its space in the top bits */
+    __u64 place; /* address or handle, with its enum space in the top bits */
 };
 
 /* With its key and the kernel's overhead, an entry takes 128 bytes, which is one of the allocator's sizes. A larger

@@ -280,7 +280,7 @@ struct probe_row {
     __u8 out_offset;     /* offset from ARG_OUT to the result */
     __u8 pitch_offset;   /* offset from ARG_PITCH to the pitch */
     __u8 node;           /* enum graph_node */
-    __u8 often;          /* nonzero if the function is called so often that it may have its own program */
+    __u8 often;          /* nonzero if the function may have its own BPF program, because it is called very often */
     __u8 counted_as;     /* enum probe_kind under which tools count the call; KIND_LAUNCH for all kinds of launches */
     __u8 types;          /* enum memory_types for the values of ARG_DESTINATION_TYPE and ARG_SOURCE_TYPE */
     struct operand args[ARGUMENTS];
