@@ -97,8 +97,7 @@ void traced(const TracedCall& call)
     data.function = name;
     data.result = call.result;
     data.symbol = kernel_of(call, name);
-    to.callback(to.argument, cupti::Domain::driver, call.function + 1, &data); // + 1, because 0 is not a valid function
-                                                                               // number
+    to.callback(to.argument, cupti::Domain::driver, call.function + 1, &data); // + 1: 0 is not a function number
     if (call.is_return && !*call.result)
         records_of(call, name, [&](const AnyRecord& record) { to.add(record); });
     inside = false;

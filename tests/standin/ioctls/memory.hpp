@@ -13,8 +13,7 @@ class Memory {
 public:
     enum Kind {
         Plain,
-        Cold,     // mapped, but not in the page table during the call: the driver can read it, but a tracer possibly
-                  // cannot
+        Cold,     // mapped, but not in the page table during the call: the driver can read it, a tracer may not
         Unmapped, // not even the driver can read it
         Null,
         Kernel, // a kernel address

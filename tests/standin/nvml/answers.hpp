@@ -51,7 +51,7 @@ struct Pci {
 
 // A MIG device: a compute instance in a GPU instance.
 struct Mig {
-    uint32_t gpu_instance, compute_instance, slices; // 0: the size is not given
+    uint32_t gpu_instance, compute_instance, slices; // slices 0: the size is not given
     std::string uuid;
 };
 
@@ -60,8 +60,7 @@ struct Device {
     std::map<std::string, int> fails; // result codes of failing queries, by query name or "device"
     std::vector<Process> processes;
     std::vector<Sample> samples;
-    std::map<uint32_t, std::map<uint32_t, double>> gpm; // GPM values by GPU instance (`none`: whole device) and metric
-                                                        // number
+    std::map<uint32_t, std::map<uint32_t, double>> gpm; // values by GPU instance (`none`: whole device) and metric
     std::vector<Mig> migs;
     std::optional<std::string> name, uuid;
     std::optional<Pci> pci;
@@ -81,7 +80,7 @@ struct Answers {
     std::map<unsigned, Device> devices;
     bool good = true;
 
-    bool wrong_stride() const // drivers from 535.43.02 to 535.86.05 have larger list elements
+    bool wrong_stride() const // drivers with larger elements of _v3 lists
     {
         return driver[0] == 535 && driver[1] >= 43 && driver[1] <= 86;
     }

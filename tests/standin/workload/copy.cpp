@@ -231,8 +231,7 @@ void copy(const Step& step)
     auto driver_function = nested_function(*row, r.kind);
     Call nested = nested_call(call, driver_function);
     if (driver_function == "cuMemcpy" || driver_function == "cuMemcpyAsync")
-        nested.data->direction = direction_name(r.from.side, r.to.side); // the kind argument does not matter to these
-                                                                         // functions
+        nested.data->direction = direction_name(r.from.side, r.to.side); // the kind does not affect it
     add_results(call, results, pace, nested);
 }
 

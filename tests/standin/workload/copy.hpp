@@ -9,8 +9,7 @@ namespace workload {
 
 struct Request {
     Memory to, from;
-    size_t width = 0, height = 1, depth = 1; // width in bytes, or in elements for fills; linear copies use only the
-                                             // width
+    size_t width = 0, height = 1, depth = 1; // width in bytes (fills: in elements); linear copies use only width
     int kind = 0;                            // cudaMemcpyKind
     standin::MemoryType to_type{}, from_type{};
     standin::Location location{};

@@ -16,8 +16,7 @@ constexpr size_t default_bytes = 256 << 20; // device memory of the stand-in is 
 
 Memory host_buffer(const std::string& key)
 {
-    alignas(4096) static char buffers[2][64 << 20]; // real memory, because a real driver accesses it; untouched pages
-                                                    // cost nothing
+    alignas(4096) static char buffers[2][64 << 20]; // memory that a real driver can access
     return {.kind = "host", .side = Side::host, .address = buffers[key == "src"], .bytes = sizeof buffers[0]};
 }
 

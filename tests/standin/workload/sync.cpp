@@ -30,8 +30,7 @@ struct Row {
 
 int on_context(void* f, const Target&)
 {
-    return call_symbol(f, static_cast<void*>(nullptr)); // null: the current context, which _v2 functions take as
-                                                        // argument
+    return call_symbol(f, static_cast<void*>(nullptr)); // _v2 takes a context; null: the current one
 }
 int on_stream(void* f, const Target& t)
 {

@@ -14,8 +14,7 @@ namespace workload {
 
 // Arguments of a copy, fill, prefetch, allocation or free.
 struct Data {
-    std::optional<uint64_t> bytes;                    // bytes per call; unset if the driver could not read the
-                                                      // arguments
+    std::optional<uint64_t> bytes;                    // bytes per call; unset if the arguments are unreadable
     uint64_t copies = 0;                              // copies per call; 0: not a copy
     std::vector<uint64_t> sizes{};                    // bytes of each copy of a batch
     std::string source{}, destination{}, direction{}; // empty: none

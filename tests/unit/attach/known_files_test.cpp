@@ -59,8 +59,7 @@ TEST_CASE("files are limited per process, per user and in total, and each limit 
 {
     Known known;
     uint64_t inode = 0;
-    const auto fill = [&](size_t count, uint64_t owner) { // adds `count` files, mapped by as many processes as the
-                                                          // limit per process requires
+    const auto fill = [&](size_t count, uint64_t owner) { // adds files of several processes
         for (size_t i = 0; i < count; i++)
             known.add(++inode, no_process + static_cast<pid_t>(i / KnownFiles::files_of_process_max) - 100, owner);
     };

@@ -100,7 +100,6 @@ TEST_CASE("if a function's special program is refused, the general program handl
     CHECK(plan.remarks(launch_hooks) == std::vector<std::string>{"it takes longer: the kernel refused the BPF program "
                                                                  "often_entry: the verifier reports "
                                                                  "\"often_entry\""});
-    REQUIRE(plan.step(refused("launch_entry"), launch_hooks)); // if the general program is refused, the next tier is
-                                                               // tried
+    REQUIRE(plan.step(refused("launch_entry"), launch_hooks)); // then the next tier is tried
     CHECK(plan.tier() == Tier::tracefs);
 }

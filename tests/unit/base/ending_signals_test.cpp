@@ -14,7 +14,7 @@ using namespace gpusnoop;
 
 namespace {
 
-// Runs a function in a child process, because it changes signal handling, and returns the exit status.
+// Runs a function in a child process, because the function changes signal handling. Returns the child's wait status.
 template<class Do>
 int status_of(Do what)
 {
@@ -34,7 +34,7 @@ bool readable(int fd)
 
 } // namespace
 
-TEST_CASE("the first signal is reported, the second one kills", "[util]")
+TEST_CASE("the first signal is reported, the second one kills the process", "[util]")
 {
     for (int number : {SIGINT, SIGTERM, SIGHUP}) {
         ::signal(SIGHUP, SIG_DFL); // in case the tests run under nohup

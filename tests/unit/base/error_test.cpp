@@ -15,7 +15,7 @@ using namespace gpusnoop;
 
 namespace {
 
-// Redirects standard error while it exists.
+// While it exists, redirects standard error to `to`.
 class StandardError {
 public:
     explicit StandardError(int to) : before_(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)) { ::dup2(to, STDERR_FILENO); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A scripted service on the loopback address.
+// A service on the loopback address, whose answers the test controls.
 #pragma once
 
 #include "base/fd.hpp"

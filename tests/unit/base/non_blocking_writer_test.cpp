@@ -14,7 +14,8 @@ using namespace gpusnoop;
 
 namespace {
 
-// Writes up to a megabyte without a reader and returns the bytes written. Checks that the descriptor still blocks.
+// Writes up to a megabyte without a reader, and returns the number of bytes written. Also checks that the descriptor
+// itself remains in blocking mode.
 size_t bytes_written(int fd)
 {
     const std::string much(1 << 20, 'x');
@@ -62,11 +63,11 @@ TEST_CASE("a write without a reader does not block", "[util]")
         const size_t some = bytes_written(ends.writing.get());
         CHECK(some > 0);
         CHECK(some < 1 << 20);
-        CHECK(bytes_written(ends.writing.get()) < some); // a terminal may have consumed something
+        CHECK(bytes_written(ends.writing.get()) < some); // not 0: a terminal may have consumed some bytes
     }
 }
 
-TEST_CASE("a closed reader and an unwritable descriptor are errors", "[util]")
+TEST_CASE("writing without a reader, or to an unwritable descriptor, is an error", "[util]")
 {
     ::signal(SIGPIPE, SIG_IGN);
     Ends pipe = pipe_ends(), socket = socket_ends();

@@ -31,7 +31,7 @@ std::string contents(const std::string& path)
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// A message and its hint; empty if nothing is refused.
+// Returns the error's message and hint, or "" if there is no error.
 template<class Do>
 std::string why_not(Do what)
 {
@@ -59,7 +59,7 @@ TEST_CASE("a link in a path is followed only if no other user can have created i
     fs::create_directory(at);
     fs::create_directory_symlink("../to", link);
     const auto refused = [&] { return why_not([&] { output(file); }); };
-    SECTION("own links, relative, absolute and in /proc, and no link")
+    SECTION("the user's own links: relative, absolute and in /proc; and a path without links")
     {
         const Fd in(open((to + "/in").c_str(), O_PATH | O_CLOEXEC));
         output(file).replace("ours", 0600, Durable::no);
@@ -84,7 +84,7 @@ TEST_CASE("a link in a path is followed only if no other user can have created i
     SECTION("a link in a folder with the sticky bit")
     {
         REQUIRE(chmod(at.c_str(), 01777) == 0);
-        CHECK(refused().empty()); // only its owner may rename the link
+        CHECK(refused().empty()); // in a sticky folder, only the link's owner may rename it
         REQUIRE(chmod(at.c_str(), 0777) == 0);
     }
     CHECK(refused().find("the recording '" + file +
@@ -151,7 +151,7 @@ TEST_CASE("a file that is not the tool's own is not written, replaced or removed
         folder.file("x", "ours");
         REQUIRE(chown(path.c_str(), other, other) == 0);
         is_left("exists and belongs to another user");
-        REQUIRE(chown(folder.file("").c_str(), other, other) == 0); // the folder's owner could remove the file anyway
+        REQUIRE(chown(folder.file("").c_str(), other, other) == 0); // the folder's owner could replace it anyway
         CHECK(out.open_existing());
     }
     SECTION("a link")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// True if built with sanitizers: long tests then run shorter, because they would take minutes and find nothing more.
+// True in builds with sanitizers. Long tests then do less work, because otherwise they would take minutes and find no
+// further errors.
 #pragma once
 
 namespace gpusnoop {

@@ -6,7 +6,7 @@
 
 namespace gpusnoop {
 
-// Limits the size of files (RLIMIT_FSIZE) while it exists.
+// While it exists, limits the size of files that this process writes (RLIMIT_FSIZE).
 class SmallFiles {
 public:
     explicit SmallFiles(rlim_t most) : handler_(std::signal(SIGXFSZ, SIG_IGN))

@@ -94,14 +94,14 @@ TEST_CASE("JSON strings are escaped without loss", "[text]")
             CAPTURE(printable(bytes));
             FAIL("not valid JSON");
         }
-        // Valid UTF-8 is unchanged after parsing.
+        // A valid UTF-8 string survives escaping and parsing unchanged.
         std::string valid = parsed.get<std::string>();
         if (nlohmann::json::parse(json_string(valid)).get<std::string>() != valid)
             FAIL("not the same text");
     }
 }
 
-TEST_CASE("byte counts are formatted for people", "[text]")
+TEST_CASE("byte counts are formatted with short units", "[text]")
 {
     CHECK(human_bytes(0) == "0");
     CHECK(human_bytes(1023) == "1023");

@@ -84,8 +84,7 @@ TEST_CASE("the offset of the thread pointer is read from pthread_self()", "[pyth
     CHECK(thread_pointer({0xd503245f, 0xd53bd041, 0xd1400420, 0xd1004000, 0xd65f03c0}) == 0x1010);
     CHECK_FALSE(thread_pointer({0xd53bd040, 0xd11d0000}));             // no return
     CHECK_FALSE(thread_pointer({0xd11d0000, 0xd65f03c0}));             // not the thread pointer
-    CHECK_FALSE(thread_pointer({0x90000010, 0xf9400210, 0xd61f0200})); // adrp; ldr; br: a PLT stub, as before glibc
-                                                                       // 2.34
+    CHECK_FALSE(thread_pointer({0x90000010, 0xf9400210, 0xd61f0200})); // adrp; ldr; br: PLT stub, before glibc 2.34
     CHECK_FALSE(thread_pointer({0xd53bd041, 0xd11d0021, 0xd65f03c0})); // another register
     CHECK_FALSE(thread_pointer({}));
 }

@@ -24,7 +24,7 @@ namespace {
 // Writes recordings into a temporary folder.
 class Recordings {
 public:
-    // rows: members of JSON objects that are repeated every second. rest: further lines.
+    // `rows`: members of JSON rows, which are written once per second. `rest`: further lines at the end.
     Side side(std::string_view tool, int seconds, const std::vector<std::string>& rows, Group by = Group::whole,
               std::string_view rest = "")
     {
@@ -66,7 +66,7 @@ const Compared& row(const Comparison& all, std::string_view measure, const std::
 
 } // namespace
 
-TEST_CASE("a change is significant if it exceeds the spread of the values")
+TEST_CASE("a change is significant if it is larger than the spread of the values")
 {
     const std::vector<double> low{10, 11, 12, 10, 11, 12}, high{20, 21, 22, 20, 21, 22}, few{10, 11, 12},
         wide{1, 30, 5, 20, 12, 9};
@@ -118,11 +118,11 @@ TEST_CASE("a kernel fusion changes launches, grids and time, per second and per 
           "B makes 80% fewer launches (10.0 -> 2.00 per launch of ste), with grids 9.0 times as large; "
           "time in launch calls 10.00 ms -> 2.00 ms");
     CHECK_THROWS_AS(compare(a, b, WorkUnit::parse("graph-launch")), Error);
-    CHECK_THROWS_AS(compare(a, b, WorkUnit::parse("kernel:part")), Error); // B has none
+    CHECK_THROWS_AS(compare(a, b, WorkUnit::parse("kernel:part")), Error); // B has no launch of this kernel
     CHECK(summary(compare(a, a, {}), {}) == "B launches as often as A");
 }
 
-TEST_CASE("a condition is met by a significant change beyond its limit")
+TEST_CASE("a condition is met if a significant change exceeds its limit")
 {
     Recordings files;
     const Side a = files.side("cudalaunch", 20, {kernel("k", 100, 10)});
@@ -145,7 +145,7 @@ TEST_CASE("a condition is met by a significant change beyond its limit")
         CHECK_THROWS_AS(Threshold::parse(wrong), UsageError);
 }
 
-TEST_CASE("processes and pods are compared by name, and those on one side only are listed")
+TEST_CASE("processes and pods are compared by name, and those that only one side has are listed")
 {
     Recordings files;
     const Side a =
@@ -197,7 +197,7 @@ TEST_CASE("a measure that one side did not record is not zero")
     CHECK(row(of_copies, "copy-size:H2D").change.a == 1024);
 }
 
-TEST_CASE("idle seconds count between activity, but not before and after it")
+TEST_CASE("seconds without activity count, except before the first and after the last activity")
 {
     Recordings files;
     std::string late;
@@ -213,7 +213,7 @@ TEST_CASE("idle seconds count between activity, but not before and after it")
     CHECK(a.facts().seconds == 40);
 }
 
-TEST_CASE("lines of -e are compared as rows of one second")
+TEST_CASE("lines of -e are summed to rows of one second, and then compared")
 {
     Recordings recordings;
     const auto side = [&](int calls, int blocks, std::string_view rest = "") {
@@ -255,7 +255,7 @@ TEST_CASE("lines of -e are compared as rows of one second")
                       Catch::Matchers::ContainsSubstring("not compared"));
 }
 
-TEST_CASE("a line of each tool becomes the row that its table would have")
+TEST_CASE("for each tool, a line of -e becomes the row that the tool's table would have")
 {
     const auto value = [](std::string_view tool, std::string_view line, std::string_view key) {
         return row_of_event(tool, Record::parse(line).value()).value().number(key);

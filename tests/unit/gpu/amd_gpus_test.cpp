@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AMD GPUs in a fake /sys and /proc: existing, missing and invalid figures.
+// AMD GPUs in a fake /sys and /proc, with existing, missing and invalid values.
 #include "gpu/amd.hpp"
 
 #include "tests/unit/gpu/amd_host.hpp"
@@ -80,7 +80,7 @@ TEST_CASE("AMD devices are read from sysfs", "[nvml]")
     CHECK(!open_amd_gpus(0, host.path("nothing").string()));
 }
 
-TEST_CASE("missing and invalid figures of AMD devices are unknown", "[nvml]")
+TEST_CASE("missing and invalid values of AMD devices are unknown", "[nvml]")
 {
     const AmdHost host;
     const std::string root = host.path("").string();
@@ -116,14 +116,14 @@ TEST_CASE("memory of processes on AMD devices", "[nvml]")
     CHECK(watched.held().empty());
     host.kfd(11, "vram_41000", "4096\n");
     host.kfd(11, "vram_42000", "0\n");
-    host.kfd(12, "vram_41000", "0\n"); // has only opened KFD, like rocm-smi
+    host.kfd(12, "vram_41000", "0\n"); // a process that has only opened KFD, like rocm-smi
     host.kfd(13, "vram_41000", "0\n");
     host.kfd(13, "queues/0/gpuid", "42000"); // no newline
-    host.kfd(14, "vram_99999", "7\n");       // of a missing device
+    host.kfd(14, "vram_99999", "7\n");       // memory on a device that does not exist
     host.kfd(15, "vram_41000", "nonsense\n");
     host.kfd(16, "vram_41000", "1000\n"); // Linux 7.3: two contexts
     host.kfd(16, "context_1/vram_41000", "500\n");
-    host.kfd(16, "context_1/context_2/vram_41000", "1\n"); // contexts do not nest
+    host.kfd(16, "context_1/context_2/vram_41000", "1\n"); // ignored, because contexts do not nest
     CHECK(watched.held() == "11@4=4096 16@4=1500 13@5=0");
     host.kfd(11, "vram_41000", "8192\n");
     CHECK(watched.held() == "11@4=8192 16@4=1500 13@5=0");
@@ -135,7 +135,7 @@ TEST_CASE("memory and use of processes without ROCm on AMD devices", "[nvml]")
     const AmdHost& host = watched.host;
     const std::string memory = "drm-memory-vram:\t10 KiB\ndrm-memory-gtt:\t99 KiB\n";
     host.descriptor(21, 3, description(7, memory + "drm-engine-gfx:\t5000000000 ns\ndrm-engine-enc:\t9 ns\n"));
-    host.descriptor(21, 4, description(7, memory)); // the same client
+    host.descriptor(21, 4, description(7, memory)); // the same DRM client, which counts once
     host.descriptor(21, 5, description(8, "drm-memory-vram:\t1 MiB\n"));
     host.descriptor(22, 3, description(9, memory, "0000:00:02.0", "i915"));
     host.descriptor(23, 3, description(10, memory), "/tmp/file"); // not named like a DRM file
@@ -148,7 +148,7 @@ TEST_CASE("memory and use of processes without ROCm on AMD devices", "[nvml]")
     watched.held();
     CHECK(watched.used() == "21@4: 30 - -");
     watched.now_ns += second;
-    host.descriptor(21, 3, description(7, memory + "drm-engine-gfx:\t1 ns\n")); // the counter steps back
+    host.descriptor(21, 3, description(7, memory + "drm-engine-gfx:\t1 ns\n")); // the counter decreases
     watched.held();
     CHECK(watched.used() == "21@4: 0 - -");
     // A process that opens a device later is found within seconds.
@@ -178,19 +178,19 @@ TEST_CASE("use of AMD devices by processes with ROCm", "[nvml]")
     host.kfd(11, "stats_41000/cu_occupancy", "19\n");
     host.kfd(11, "sdma_41000", "1000000\n"); // us
     host.descriptor(11, 3, description(7, "drm-memory-vram:\t1 MiB\ndrm-engine-compute:\t1 ns\n"));
-    CHECK(watched.held() == "11@4=1048576"); // the larger one, as they may overlap
+    CHECK(watched.held() == "11@4=1048576"); // the larger of both values, because they may overlap
     CHECK(watched.used() == "11@4: - 25 -");
     host.kfd(11, "sdma_41000", "3000000\n");
     watched.now_ns += 2 * second;
     watched.held();
-    CHECK(watched.used() == "11@4: - 25 -"); // copy engines were not read yet
+    CHECK(watched.used() == "11@4: - 25 -"); // use of the copy engines is not known yet
     watched.now_ns += 6 * second;
     watched.held();
     CHECK(watched.used() == "11@4: - 25 25");
     host.kfd(11, "stats_41000/cu_occupancy", "0\n");
     watched.now_ns += second;
     watched.held();
-    CHECK(watched.used() == "11@4: - 0 25");                                 // over the last seconds
+    CHECK(watched.used() == "11@4: - 0 25");                                 // the last seconds only
     remove(host.path("sys/class/kfd/kfd/proc/11/stats_41000/cu_occupancy")); // RDNA does not have this file
     host.kfd(11, "sdma_41000", "2000000\n");
     watched.now_ns += 5 * second;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fake machine with two AMD GPUs: /sys and /proc in a temporary folder, as amdgpu and KFD of Linux 6.12 create them
-// (amdgpu_pm.c, kfd_topology.c, kfd_process.c, Documentation/gpu/drm-usage-stats.rst).
+// A fake machine with two AMD GPUs. Its /sys and /proc are in a temporary folder, with files as amdgpu and KFD of Linux
+// 6.12 create them (amdgpu_pm.c, kfd_topology.c, kfd_process.c, Documentation/gpu/drm-usage-stats.rst).
 #pragma once
 
 #include "tests/unit/who/container_host.hpp"
@@ -38,7 +38,7 @@ struct AmdHost : container_host::Host {
     {
         write(fmt::format("sys/class/kfd/kfd/proc/{}/{}", pid, file), value);
     }
-    // Adds an open render node to a process, with the kernel's text about it.
+    // Adds an open render node to a process. `text` is the contents of its fdinfo file.
     void descriptor(unsigned pid, int fd, const std::string& text,
                     const std::string& file = "/dev/dri/renderD128") const
     {

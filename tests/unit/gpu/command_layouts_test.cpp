@@ -31,7 +31,7 @@ std::optional<command_layout> layout(std::optional<DriverVersion> driver, comman
     return std::nullopt;
 }
 
-// -1 for a request that the driver does not accept.
+// Returns the offset of the status, or -1 if the driver does not accept the request.
 int status(std::string_view driver, command_space space, uint32_t request)
 {
     auto found = layout(version(driver), space, request);
@@ -73,7 +73,7 @@ TEST_CASE("the struct of a control command is the same in all versions")
     CHECK(layout(std::nullopt, SPACE_NVIDIA, 0xc020462a)->status == 28);
 }
 
-TEST_CASE("layouts change with the first driver release that has the change")
+TEST_CASE("a changed layout applies from the first driver release that has it")
 {
     auto alloc = [](uint32_t bytes) { return nvidia(0x2b, bytes); };
     CHECK(status("530.41.03", SPACE_NVIDIA, alloc(32)) == 24);
@@ -128,7 +128,7 @@ TEST_CASE("for an unknown driver, offsets that differ between versions are not g
     CHECK(size(std::nullopt, SPACE_NVIDIA, nvidia(0x58, 48)));
 }
 
-TEST_CASE("sizes are at the place where a call has them")
+TEST_CASE("the offsets of size fields depend on the command, class and function of a call")
 {
     auto driver = version("575.51.02");
     auto local = size(driver, SPACE_NVIDIA, nvidia(0x2b, 48), 0x40);
@@ -163,7 +163,7 @@ TEST_CASE("sizes are at the place where a call has them")
     CHECK(size(driver, SPACE_AMDGPU, static_cast<uint32_t>(_IOC(_IOC_READ | _IOC_WRITE, 'd', 0x40, 32)))->offset == 0);
 }
 
-TEST_CASE("AMD's layouts do not depend on NVIDIA's driver, and have the direction that amdgpu accepts")
+TEST_CASE("AMD's layouts do not depend on NVIDIA's driver version, and have the direction that amdgpu accepts")
 {
     auto create_queue = [](uint32_t bytes) {
         return static_cast<uint32_t>(_IOC(_IOC_READ | _IOC_WRITE, 'K', 2, bytes));
@@ -214,7 +214,7 @@ TEST_CASE("heads of structs are valid for future drivers, whatever the struct's 
         CHECK(key.space == SPACE_NVIDIA);
         CHECK(heads.emplace(key.request, head).second);
         CHECK(command_name(SPACE_NVIDIA, key.request) != "");
-        CHECK(head.status == OFFSET_NONE); // it is at the end of the struct
+        CHECK(head.status == OFFSET_NONE); // the status is at the end of the struct, so its offset depends on the size
         REQUIRE(head.subject != OFFSET_NONE);
         const int end = head.parameters == OFFSET_NONE ? head.subject + 4 : head.parameters + 8;
         CHECK(head.size == end);
@@ -240,7 +240,7 @@ TEST_CASE("sizes behind a pointer are found in structs of future drivers")
         CAPTURE(key.command.request, key.subject);
         CHECK(key.command.space == SPACE_NVIDIA);
         CHECK(key.zero == 0);
-        CHECK(size.in_parameters); // a longer struct may have moved the others
+        CHECK(size.in_parameters); // fields of the struct itself may have moved in a longer struct
         CHECK(found.emplace(std::pair(key.command.request, key.subject), size).second);
         CHECK(std::ranges::any_of(command_heads(), [&](const auto& head) {
             return head.first.request == key.command.request && head.second.parameters != OFFSET_NONE;

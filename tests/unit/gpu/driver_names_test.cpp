@@ -89,7 +89,7 @@ static void check_rows(const auto& rows, auto name)
     uint64_t last = 0;
     for (const auto& row : rows) {
         CAPTURE(row.number, name(row));
-        CHECK(row.number >= last); // each number once
+        CHECK(row.number >= last); // each number occurs only once
         last = uint64_t{row.number} + 1;
         CHECK(name(row).size() >= 3);
         CHECK(name(row).size() <= 80);

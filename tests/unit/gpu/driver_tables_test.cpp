@@ -25,7 +25,7 @@ std::string read(const fs::path& path)
     return text.str();
 }
 
-// A copy of data/ to damage.
+// A copy of data/, which the tests damage.
 class Tables {
 public:
     Tables()
@@ -55,14 +55,14 @@ public:
 
     void remove(const std::string& file) const { fs::remove(dir_ / file); }
 
-    // FILE:LINE of its last line.
+    // Returns "FILE:LINE" of the file's last line.
     std::string place(const std::string& file) const
     {
         auto text = read(dir_ / file);
         return file + ":" + std::to_string(std::count(text.begin(), text.end(), '\n')) + ": ";
     }
 
-    // The error message without the folder; "" if the tables are valid.
+    // Returns the error message without the folder, or "" if the tables are valid.
     std::string refusal() const
     {
         auto errors = dir_ / "errors";

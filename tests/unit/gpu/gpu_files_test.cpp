@@ -32,7 +32,7 @@ TEST_CASE("open GPU files of a process are found by their device numbers", "[dri
 {
     const gpusnoop::container_host::Host folder;
     CHECK(open_gpu_files(getpid()) == Minors{});
-    const Fd three = node(folder.path("nvidia0"), 195, 3); // a container may have another name for it
+    const Fd three = node(folder.path("nvidia0"), 195, 3); // a container may use another name for minor 3
     CHECK(open_gpu_files(getpid()) == Minors{3});
     const Fd again(dup(three.get())), other = node(folder.path("nvidia1"), 195, 1);
     CHECK(open_gpu_files(getpid()) == Minors{1, 3});

@@ -46,7 +46,7 @@ TEST_CASE("MIG instances that a process may use", "[driver]")
     CHECK(files.access_of(getpid()).empty());
     const Fd instance = node(host.path("nvidia-cap12"), 236, 12), compute = node(host.path("nvidia-cap13"), 236, 13),
              config = node(host.path("nvidia-cap1"), 236, 1), gpu = node(host.path("nvidia3"), 195, 30);
-    CHECK(files.access_of(getpid()) == All{{0, 1, 0}}); // without the GPU instance, whose file is open, too
+    CHECK(files.access_of(getpid()) == All{{0, 1, 0}}); // not the GPU instance, although its file is open
     const Fd other = node(host.path("nvidia-cap30"), 236, 30);
     CHECK(files.access_of(getpid()) == All{{0, 1, 0}, {3, 2}});
 }

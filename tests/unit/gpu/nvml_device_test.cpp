@@ -16,7 +16,7 @@ std::string text(const std::optional<Figure>& figure)
     return figure ? fmt::to_string(*figure) : "-";
 }
 
-// Lines of "index name pci percent used/total watts mig", one per device.
+// Returns one line per device: "index name pci percent used/total watts mig".
 std::string shown(const std::string& path)
 {
     std::string lines;
@@ -92,7 +92,7 @@ TEST_CASE("minor number of a GPU's device file", "[nvml]")
     CHECK(states.at(0).minor == 3);
     CHECK(states.at(1).minor == 0);
     CHECK(!states.at(2).minor); // not reported
-    CHECK(!states.at(3).minor); // /dev/nvidiactl
+    CHECK(!states.at(3).minor); // 255 is the minor number of /dev/nvidiactl
 }
 
 TEST_CASE("the UUID of a GPU", "[nvml]")
@@ -104,11 +104,11 @@ TEST_CASE("the UUID of a GPU", "[nvml]")
     CHECK(states.at(2).uuid == "GPU-\\x1B");
 }
 
-TEST_CASE("impossible figures of a device are left out", "[nvml]")
+TEST_CASE("impossible values of a device are omitted", "[nvml]")
 {
     const Answers answers("device 0\nutilization 101\npower 4294967295\nmemory 100 101 0\npci 0 100 0\n");
     CHECK(shown(standin()) == "0 - - -% -/- -W -\n");
-    answers.set("device 0\nutilization 4294967295\nmemory 0 0 0\npci ffffffff ff 20\n"); // shares the host's memory
+    answers.set("device 0\nutilization 4294967295\nmemory 0 0 0\npci ffffffff ff 20\n"); // it shares host memory
     CHECK(shown(standin()) == "0 - - -% -/- -W -\n");
     answers.set("device 0\nmemory 18446744073709551615 18446744073709551615 0\npci ffffffff ff 1f\n");
     CHECK(shown(standin()) == "0 - ffffffff:ff:1f.0 -% 18446744073709551615/18446744073709551615 -W -\n");

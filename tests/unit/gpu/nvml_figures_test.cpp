@@ -25,7 +25,7 @@ std::set<ImageId> images(std::initializer_list<uint32_t> pids)
     return set;
 }
 
-// The helper is the only child process.
+// Kills the helper, which is the only child process.
 void kill_helper()
 {
     std::ifstream children("/proc/thread-self/children");
@@ -44,7 +44,7 @@ const std::string state = "device 0\nname A\nutilization 50\n"
 
 } // namespace
 
-TEST_CASE("figures of NVML for the processes of a row", "[nvml]")
+TEST_CASE("NVML's values for the processes of a row", "[nvml]")
 {
     const Answers answers(begin);
     NvmlFigures figures(standin());
@@ -83,7 +83,7 @@ TEST_CASE("figures of NVML for the processes of a row", "[nvml]")
     CHECK(!figures.instance_of(images({14})));
     CHECK(!figures.instance_of(images({99})));
 
-    CHECK(figures.memory_of(images({12}), 1) == 1000); // on one device
+    CHECK(figures.memory_of(images({12}), 1) == 1000); // only on device 1
     CHECK(!figures.memory_of(images({11}), 1));
     CHECK(figures.sm_percent_of(images({12}), 0) == 40);
     CHECK(figures.processes().count(12) == 2);
@@ -111,10 +111,10 @@ TEST_CASE("NVML is queried at most once per interval", "[nvml]")
     figures.refresh(now + second / 2);
     figures.refresh(now + second * 9 / 10);
     shows(10);
-    figures.refresh(now + second - second / 25); // a timer that is a little early
+    figures.refresh(now + second - second / 25); // accepts a timer that fires slightly early
     shows(20);
     answers.set(with(3000, 30));
-    figures.refresh(now + 2 * second - second * 7 / 100); // does not increase the rate
+    figures.refresh(now + 2 * second - second * 7 / 100); // too early: repeated early timers do not increase the rate
     shows(20);
     figures.refresh(now + 2 * second);
     shows(30);
@@ -122,7 +122,7 @@ TEST_CASE("NVML is queried at most once per interval", "[nvml]")
     figures.refresh(now + 100 * second);
     shows(40);
     answers.set(with(5000, 50));
-    figures.refresh(now + 100 * second + second / 2); // missed intervals are not made up for
+    figures.refresh(now + 100 * second + second / 2); // after missed intervals, there are no extra queries
     shows(40);
     answers.set("device 0\n");
     figures.refresh(now + 101 * second);
@@ -198,7 +198,7 @@ TEST_CASE("without device queries, only memory of processes is known", "[nvml]")
     CHECK(figures.memory_of(images({11})) == 7);
 }
 
-TEST_CASE("reasons why NVML's figures are not available", "[nvml]")
+TEST_CASE("reasons why NVML's values are not available", "[nvml]")
 {
     NvmlFigures off("off");
     CHECK(!off.available());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPM figures and MIG instances: valid, missing and invalid answers of NVML.
+// GPM values and MIG instances from valid, missing and invalid answers of NVML.
 #include "tests/unit/gpu/nvml_standin.hpp"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ std::string text(const NvmlEfficiency& e)
     return all;
 }
 
-// Device 0, at the second query.
+// Returns the efficiency of device 0 at the second query.
 std::string efficiency(const std::string& path)
 {
     const auto nvml = open(path);
@@ -63,7 +63,7 @@ TEST_CASE("efficiency of a device", "[nvml]")
 TEST_CASE("missing, failing and invalid performance monitors yield nothing", "[nvml]")
 {
     const Answers answers("device 0\n");
-    CHECK(efficiency(standin()) == "- - - -"); // older than Hopper
+    CHECK(efficiency(standin()) == "- - - -"); // no GPM, as on devices before Hopper
     answers.set("fail gpm 0 999\ndevice 0\n" + all_four);
     CHECK(efficiency(standin()) == "- - - -");
     answers.set("device 0\ngpm 2 100.5\ngpm 3 -1\ngpm 5 nan\ngpm 10 inf\n");
@@ -91,7 +91,7 @@ TEST_CASE("MIG instances of a device and their efficiency", "[nvml]")
                           "gpm 2 30 gi=1\ngpm 2 50\ndevice 1\nmig 0\ninstance 1 0 1 MIG-x\n");
     CHECK(instances(standin()) == "0:7 1 2g 0:MIG-a 2c [30 - - -] 2 4g 0:MIG-b 4c [- - - -] "
                                   "3 3g 4:MIG-e 2c+1:MIG-f 1c [- - - -] 7 3g 0:MIG-c 3c+1:MIG-d 3c [- - - -]\n1:0\n");
-    // Without attributes, the profile in the name yields the same.
+    // Without attributes, the size is read from the profile in the device's name.
     CHECK(instances(answers.without({"GetAttributes_v2"})).find("2 4g 0:MIG-b 4c") != std::string::npos);
     CHECK(instances(answers.without({"GpmMigSampleGet"})).find("1 2g 0:MIG-a 2c [- - - -]") != std::string::npos);
     answers.set("fail migs 0 999\ndevice 0\nmig 1\n" + parts);

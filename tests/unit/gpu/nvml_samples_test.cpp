@@ -15,7 +15,7 @@ using gpusnoop::nvml_standin::standin;
 
 namespace {
 
-// "device:pid=percent ..."
+// Returns "device:pid=percent ...".
 std::string shown(Nvml& nvml)
 {
     std::string text;
@@ -35,7 +35,7 @@ TEST_CASE("utilization covers the time since the last query", "[nvml]")
     CHECK(shown(*nvml).empty()); // older samples are ignored
     CHECK(shown(*nvml).empty()); // no new samples
     answers.set(before + "sample 11 3000 40\nsample 12 2500 7\ndevice 1\nsample 11 500 100\n");
-    CHECK(shown(*nvml) == "0:11=40 0:12=7 1:11=100"); // times are kept per device
+    CHECK(shown(*nvml) == "0:11=40 0:12=7 1:11=100"); // the time of the last sample is kept per device
     CHECK(shown(*nvml).empty());
     answers.set(before + "sample 11 3000 40\nsample 11 4000 0\ndevice 1\nsample 11 600 100\nsample 7 550 1\n");
     CHECK(shown(*nvml) == "0:11=0 1:7=1 1:11=100");
@@ -46,7 +46,7 @@ TEST_CASE("a device without samples at the first call", "[nvml]")
     const Answers answers("device 0\n");
     const auto nvml = open(standin());
     CHECK(shown(*nvml).empty());
-    answers.set("device 0\nsample 11 1000 90\n"); // these are new
+    answers.set("device 0\nsample 11 1000 90\n"); // the first samples of a device without earlier samples are new
     CHECK(shown(*nvml) == "0:11=90");
 }
 
@@ -81,7 +81,7 @@ TEST_CASE("devices without samples by process yield nothing", "[nvml]")
     CHECK(shown(*older).empty());
 }
 
-TEST_CASE("a device that has failed restarts the measurement", "[nvml]")
+TEST_CASE("after a failure of a device, its measurement restarts", "[nvml]")
 {
     const Answers answers("device 0\nsample 11 1000 1\n");
     const auto nvml = open(standin());
@@ -93,7 +93,7 @@ TEST_CASE("a device that has failed restarts the measurement", "[nvml]")
         INFO(why);
         answers.set(fmt::format("{}\ndevice 0\nsample 11 {} 3\n", why, time + 10));
         CHECK(shown(*nvml).empty());
-        answers.set(fmt::format("device 0\nsample 11 {} 4\n", time + 20)); // covers the time of the failure
+        answers.set(fmt::format("device 0\nsample 11 {} 4\n", time + 20)); // includes the failure: not used
         CHECK(shown(*nvml).empty());
         answers.set(fmt::format("device 0\nsample 11 {} 5\n", time + 30));
         CHECK(shown(*nvml) == "0:11=5");
@@ -109,7 +109,7 @@ TEST_CASE("impossible samples are ignored", "[nvml]")
     answers.set("device 0\nsample 0 1000 5\nsample 4194305 1000 5\nsample 4294967295 1000 5\n"
                 "sample 11 2000 2147483632\nsample 12 18446744073709551615 101\nsample 13 1500 100\n");
     CHECK(shown(*nvml) == "0:13=100");
-    answers.set("device 0\nsample 13 1600 50\n"); // the times of ignored samples do not count
+    answers.set("device 0\nsample 13 1600 50\n"); // an ignored sample does not count as the last one
     CHECK(shown(*nvml) == "0:13=50");
     answers.set("device 0\nsample 11 3000 101\n");
     CHECK(shown(*nvml).empty());
@@ -131,7 +131,7 @@ TEST_CASE("the reported number of samples is not trusted", "[nvml]")
     answers.set(fmt::format("claim 0\ndevice 0\nsample 11 {} 5\n", time + 1000));
     CHECK(shown(*nvml).empty());
 
-    // One function never has enough room, the other one reports the count instead of an error.
+    // `never` always reports that the buffer is too small; `polite` then reports the needed size without an error.
     NvmlSamples never, polite;
     static unsigned calls;
     calls = 0;
@@ -152,7 +152,7 @@ TEST_CASE("the reported number of samples is not trusted", "[nvml]")
     CHECK(polite.read(ready, nullptr).at(11) == 5);
 }
 
-TEST_CASE("times of samples may go back", "[nvml]")
+TEST_CASE("sampling recovers if the times of samples go back", "[nvml]")
 {
     const std::string late = "device 0\nsample 11 9000 90\n", early = "device 0\nsample 11 100 10\n";
     const Answers answers("stale\n" + late);

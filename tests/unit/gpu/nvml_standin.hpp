@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stand-in for the management library, whose answers are in a file (tests/standin/README.md).
+// Access to the stand-in for NVML, which reads its answers from a file (tests/standin/README.md).
 #pragma once
 
 #include "gpu/nvml.hpp"
@@ -24,7 +24,7 @@ inline std::string standin()
            "standin/nvml/libnvidia-ml.so.1";
 }
 
-// Sets the answers of the stand-in, and makes copies of it.
+// Sets the answers of the stand-in, and makes copies of the stand-in library.
 class Answers {
 public:
     explicit Answers(const std::string& text)
@@ -38,7 +38,7 @@ public:
 
     void set(const std::string& text) const { folder.write("answers", text); }
 
-    // A copy without the symbols that contain one of these texts.
+    // Makes a copy of the library without the symbols that contain one of these texts, and returns its path.
     std::string without(const std::vector<std::string>& symbols) const
     {
         std::ifstream file(standin(), std::ios::binary);

@@ -19,7 +19,7 @@ using gpusnoop::nvml_standin::standin;
 
 namespace {
 
-// "device:pid=bytes ..." and failures as "[device: why]".
+// Returns "device:pid=bytes ..."; failures as "[device: why]".
 std::string shown(Nvml& nvml)
 {
     std::string text;
@@ -49,7 +49,7 @@ const std::string three_shown = "0:11=1048576 0:12=2097152 0:13=3145728 1:12=409
 
 } // namespace
 
-TEST_CASE("all versions of the lists yield the same", "[nvml]")
+TEST_CASE("all versions of the list functions yield the same processes", "[nvml]")
 {
     for (const char* symbols : {"v3", "v2", "none"}) {
         const Answers answers(fmt::format("symbols {}\n{}", symbols, three));
@@ -66,7 +66,7 @@ TEST_CASE("all versions of the lists yield the same", "[nvml]")
           three_shown.substr(0, three_shown.rfind(' '))); // a library without MPS lists
 }
 
-TEST_CASE("the size of the elements is measured", "[nvml]")
+TEST_CASE("the size of list elements is detected", "[nvml]")
 {
     for (const char* driver : {"535.43.02", "535.54.03", "535.86.05"}) {
         const Answers answers(fmt::format("driver {}\n{}", driver, three));
@@ -101,7 +101,7 @@ TEST_CASE("a process is listed once per device", "[nvml]")
                     "process 13 4096 gi=13 ci=1\n");
         CHECK(shown(standin()) == "0:11=12288 0:12=unknown 0:13=4096");
     }
-    SECTION("impossible pids are left out")
+    SECTION("impossible pids are omitted")
     {
         answers.set("device 0\nprocess 0 4096\nprocess 11 4096\nprocess 4194305 4096\nprocess 4294967295 1\n");
         CHECK(shown(standin()) == "0:11=4096");
@@ -130,7 +130,7 @@ TEST_CASE("the MIG instance of a process", "[nvml]")
     CHECK(instances(answers.without({"Processes_v2", "Processes_v3"})) == "11:-,- 12:-,- 13:-,- 14:-,- 15:-,- 16:-,- ");
 }
 
-TEST_CASE("changes are seen while the library is open", "[nvml]")
+TEST_CASE("changed answers are used while the library stays open", "[nvml]")
 {
     const Answers answers("device 0\n");
     const auto nvml = open(standin());
@@ -143,7 +143,7 @@ TEST_CASE("changes are seen while the library is open", "[nvml]")
     CHECK(shown(*nvml).empty());
 }
 
-TEST_CASE("a list may grow while it is read", "[nvml]")
+TEST_CASE("a list that grows while it is read is read completely", "[nvml]")
 {
     const Answers answers("grow 1\ndevice 0\nprocess 11 4096\n");
     CHECK(shown(standin()) == "0:11=4096 0:100000=4096 0:100001=4096");
@@ -166,7 +166,8 @@ TEST_CASE("the reported number of elements is not trusted", "[nvml]")
     answers.set("claim 2\n" + three);
     CHECK(shown(standin()).starts_with("0:11=1048576 0:12=2097152 "));
 
-    // It reports 5 elements and writes 2; then it reports 3, as two of 24 bytes are as long as three of 16.
+    // A function that writes two elements of 24 bytes, but first reports 5 elements, then 3. Three elements of 16 bytes
+    // would have the same length.
     static unsigned claim;
     const auto liar = [](gpusnoop::NvmlDevice, unsigned* count, void* elements) -> int {
         if (*count < claim) {
@@ -199,7 +200,7 @@ TEST_CASE("a lost device does not hide the others", "[nvml]")
     answers.set(three);
     CHECK(shown(*nvml) == three_shown);
 
-    SECTION("a missing list is not a failure, unless all are missing")
+    SECTION("a missing list is not a failure, unless all lists are missing")
     {
         answers.set("fail graphics 1 3\n" + three);
         CHECK(shown(*nvml) == "0:11=1048576 0:12=2097152 0:13=3145728 1:12=4096 1:15=8192");
@@ -225,7 +226,7 @@ TEST_CASE("reasons why NVML cannot be opened", "[nvml]")
     CHECK(refused({standin(), {}}) == "NVML does not start: Driver Not Loaded (error 9)");
 }
 
-TEST_CASE("the library is shut down and closed again", "[nvml]")
+TEST_CASE("the library is shut down and closed at the end", "[nvml]")
 {
     const Answers answers(three);
     const auto loaded = [] { return dlopen(standin().c_str(), RTLD_NOW | RTLD_NOLOAD); };
@@ -245,7 +246,7 @@ TEST_CASE("the library is shut down and closed again", "[nvml]")
     CHECK(!loaded());
 }
 
-TEST_CASE("in other folders, only files that only root can write are opened", "[nvml]")
+TEST_CASE("outside the usual folders, a library is only opened if no other user than root can write it", "[nvml]")
 {
     if (geteuid() != 0)
         SKIP("needs root");

@@ -43,7 +43,7 @@ TEST_CASE("other lines are ignored")
     for (const char* text : {"", "6,1,2,-;usb 1-1: new device", "NVRM: Xid (PCI:", "NVRM: Xid (PCI:0000:3b:00): ",
                              "NVRM: Xid (PCI:0000:3b:00): many, pid=1", "NVRM: Xid (PCI:0000:3b:00\n): 31"})
         CHECK_FALSE(parse_xid(text));
-    // A name ends at its first comma; nothing is read after the end.
+    // A name ends at its first comma. Nothing is read beyond the end of the line.
     const auto comma = parse_xid("NVRM: Xid (PCI:0000:3b:00): 31, pid=1, name=a, b");
     REQUIRE(comma);
     CHECK(comma->comm == "a");

@@ -18,7 +18,7 @@ std::vector<Probe> nccl_probes()
     return probes(Library::nccl, kinds);
 }
 
-// Ranks of a job, with the records that the kernel side would send.
+// Simulated ranks of a job: passes records to Collectives, as the BPF programs would.
 class Job {
 public:
     explicit Job(bool lines = false) : lines_(lines) {}
@@ -86,7 +86,7 @@ public:
 
 } // namespace
 
-TEST_CASE("operations and their bytes are counted like nccl-tests", "[collectives]")
+TEST_CASE("operations have the same names and sizes as in nccl-tests", "[collectives]")
 {
     CHECK(operation_of("ncclAllReduceConfig") == "AllReduce");
     CHECK(operation_of("ncclBcast") == "Broadcast");
@@ -126,7 +126,7 @@ TEST_CASE("a call is joined when all ranks have entered it", "[collectives]")
     CHECK(parts[1].sums.late_ns == 5);
 }
 
-TEST_CASE("a missing rank leaves the others' calls unjoined", "[collectives]")
+TEST_CASE("if a rank is missing, the calls of the other ranks stay unjoined", "[collectives]")
 {
     Job job;
     const uint32_t a = job.rank(0, 2), b = job.rank(1, 2);
@@ -139,7 +139,7 @@ TEST_CASE("a missing rank leaves the others' calls unjoined", "[collectives]")
     CHECK(parts.at(1).sums.unjoined == 0);
 }
 
-TEST_CASE("a single rank on this machine has no unjoined calls", "[collectives]")
+TEST_CASE("if this machine has a single rank of a job, the rank has no unjoined calls", "[collectives]")
 {
     Job job;
     const uint32_t a = job.rank(3, 8);
@@ -185,7 +185,7 @@ TEST_CASE("failed calls count as errors, and do not shift later calls", "[collec
     }
 }
 
-TEST_CASE("the time of a group's end is divided among its calls", "[collectives]")
+TEST_CASE("the duration of ncclGroupEnd is divided among the calls of the group", "[collectives]")
 {
     Job job;
     const uint32_t a = job.rank(0, 2);
@@ -196,11 +196,11 @@ TEST_CASE("the time of a group's end is divided among its calls", "[collectives]
     CHECK(job.parts()[0].sums.enqueue_ns == 3 * 10 + 10);
 }
 
-TEST_CASE("two communicators may have the same hash", "[collectives]")
+TEST_CASE("two communicators with the same hash are distinguished", "[collectives]")
 {
     Job job;
     job.call(job.rank(0, 2), 100);
-    job.call(job.rank(0, 2), 100); // of another job
+    job.call(job.rank(0, 2), 100); // the same rank and hash, so a communicator of another job
     job.call(job.rank(1, 2), 150);
     job.collectives.join(true);
     const auto parts = job.collectives.drain();
@@ -209,7 +209,8 @@ TEST_CASE("two communicators may have the same hash", "[collectives]")
 
 TEST_CASE("shift_between uses operations and waits", "[collectives]")
 {
-    // Rounds of 1000 ns. `later` arrives 900 ns after `steady`; all waits return at the end of the round.
+    // Rounds of 1000 ns. In each round, `later` arrives 900 ns after `steady`, and both waits return at 950 ns. `later`
+    // lacks the first three rounds.
     std::vector<Pattern> steady, later;
     for (uint64_t i = 0; i < 40; i++)
         steady.push_back({i * 1000, i * 1000 + 950, 1});
@@ -230,7 +231,7 @@ TEST_CASE("shift_between uses operations and waits", "[collectives]")
             steady[i].done_ns = steady[i].ns + 10;
         CHECK(shift_between(later, steady) == 3);
     }
-    SECTION("operations alone suffice if rounds differ")
+    SECTION("operations alone are sufficient if rounds differ")
     {
         std::mt19937 random(1);
         for (Pattern& call : steady) {
@@ -244,7 +245,7 @@ TEST_CASE("shift_between uses operations and waits", "[collectives]")
     CHECK(shift_between({}, steady) == std::nullopt);
 }
 
-TEST_CASE("ranks older than the run are aligned", "[collectives]")
+TEST_CASE("ranks that started before tracing are aligned", "[collectives]")
 {
     Job job;
     std::vector<uint32_t> ranks;
@@ -260,7 +261,7 @@ TEST_CASE("ranks older than the run are aligned", "[collectives]")
     };
     SECTION("by their waits")
     {
-        // Tracing begins in the middle of a round: only the late rank's call of the first collective is seen.
+        // Tracing begins in the middle of a round, so only the late rank's call of the first collective is recorded.
         job.call(ranks[2], 999'000);
         for (uint64_t n = 0; n < 100; n++)
             round(1'000'000 + n * 10'000);
@@ -343,7 +344,7 @@ TEST_CASE("a communicator without calls is not stalled", "[collectives]")
     CHECK(job.collectives.stalls(UINT64_MAX).empty());
 }
 
-TEST_CASE("a rank is missing from a collective that others have entered", "[collectives]")
+TEST_CASE("a stall names the rank that has not entered a collective", "[collectives]")
 {
     Job job;
     const uint32_t a = job.rank(0, 3), b = job.rank(1, 3), c = job.rank(2, 3);
@@ -366,7 +367,7 @@ TEST_CASE("a rank is missing from a collective that others have entered", "[coll
     CHECK(stall.since_ns == 200);
     CHECK(stall.ref.number == 2);
     REQUIRE(stall.members.size() == 3);
-    CHECK(stall.members[0].ns == 210); // at the second collective, not the third
+    CHECK(stall.members[0].ns == 210); // time of its call of the second collective, not of the third
     CHECK(stall.members[0].has_entered);
     CHECK_FALSE(stall.members[1].has_entered);
     CHECK(stall.members[1].ns == 100);
@@ -386,7 +387,7 @@ TEST_CASE("a rank is missing from a collective that others have entered", "[coll
         job.call(b, 300);
         job.collectives.join();
         const auto after = job.collectives.stalls(300);
-        REQUIRE(after.size() == 1); // two ranks have not entered the third
+        REQUIRE(after.size() == 1); // now two ranks have not entered the third collective
         CHECK(after[0].ref.number == 3);
     }
 }
@@ -424,7 +425,7 @@ TEST_CASE("a mismatch is reported once", "[collectives]")
     CHECK(mismatches() == 1);
 }
 
-TEST_CASE("a line is complete after the next calls of its ranks", "[collectives]")
+TEST_CASE("the line of a collective is complete after the next call of each rank", "[collectives]")
 {
     Job job(true);
     const uint32_t a = job.rank(0, 2), b = job.rank(1, 2);
@@ -435,8 +436,8 @@ TEST_CASE("a line is complete after the next calls of its ranks", "[collectives]
     job.call(b, 130);
     job.call(a, 100);
     CHECK(lines(1000).empty());
-    job.wait(a, 110, 150); // for its first call
-    job.wait(a, 160, 170); // a shorter wait
+    job.wait(a, 110, 150); // the wait for its first call
+    job.wait(a, 160, 170); // a shorter wait, which does not count
     job.call(a, 200);
     CHECK(lines(1000).empty());
     job.wait(a, 210, 215);
@@ -487,7 +488,7 @@ TEST_CASE("an idle communicator is scanned less and less often, until something 
     CHECK(scanned(0, 4, 5) == 4);
     CHECK(scanned(4, 600, 5) < 130);
     CHECK(scanned(600, 620, 5) >= 4); // within the longest pause
-    CHECK(scanned(620, 624, 6) == 4); // there was a call, and it is silent again
+    CHECK(scanned(620, 624, 6) == 4); // there was a new call, so it is scanned each second again
     CHECK(scanned(624, 700, 6, true) == 76);
     scans.end_round();
     CHECK(scanned(701, 705, 6) == 4);

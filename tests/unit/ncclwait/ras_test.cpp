@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RasClient against a stand-in service.
+// Tests RasClient with a stand-in for NCCL's RAS service.
 #include "tests/unit/base/loopback_service.hpp"
 #include "tools/ncclwait/ras.hpp"
 
@@ -19,7 +19,7 @@ const char* const report = R"({"nccl_version": "2.29.7", "communicators": [
 
 } // namespace
 
-TEST_CASE("the client sends a request and collects the answer piece by piece", "[ras]")
+TEST_CASE("the client sends a request, and assembles an answer that arrives in pieces", "[ras]")
 {
     Service service;
     RasClient client(service.port);
@@ -46,7 +46,7 @@ TEST_CASE("the client reports why there is no answer", "[ras]")
     service.accept();
     CHECK(!client.poll(0));
     service.request(); // unread data would reset the connection
-    SECTION("older than JSON")
+    SECTION("a version before JSON support")
     {
         service.send_text("SERVER PROTOCOL 2\nERROR: Unknown command SET FORMAT json\nNCCL version 2.24.3\n");
         service.end();

@@ -98,8 +98,7 @@ TEST_CASE("metrics: totals, GPUs and diagnoses")
     MetricsPage page("cudatop", "1");
     page.begin_rows(0, 1'795'695'769'595'418'301);
     page.add(sums, {std::string("total"), uint64_t{7}, 12.5});
-    page.add(sums, {std::string("total"), uint64_t{9}, 25.0}); // a total since the start, which replaces the previous
-                                                               // one
+    page.add(sums, {std::string("total"), uint64_t{9}, 25.0}); // replaces the previous total
     page.add(gpus, {std::string("gpu"), uint64_t{3}, std::string("H100"), 50.0});
     page.add(gpus, {std::string("gpu"), uint64_t{4}, std::string("H100"), Cell()}); // utilization unknown
     for (const uint64_t pid : {1, 2, 3})

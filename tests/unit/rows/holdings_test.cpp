@@ -121,8 +121,7 @@ TEST_CASE("the end of a context releases its memory")
     holdings.add(calls(KIND_ALLOC, 1, 700, 6));
     holdings.add(calls(KIND_ALLOC, 1, 64, 0, HOLDING_POOL)); // does not belong to a context
     holdings.context_ended(ended(5));
-    CHECK(is(sum(holdings.now()), 4, 2764)); // not released yet, because some of the context's allocations may still be
-                                             // unread
+    CHECK(is(sum(holdings.now()), 4, 2764)); // not released yet: some of its allocations may be unread
     holdings.apply_ended_contexts();
     CHECK(is(sum(holdings.now()), 2, 764));
     CHECK(is(sum(holdings.drain_released()), 2, 2000));

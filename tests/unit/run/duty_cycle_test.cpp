@@ -7,8 +7,8 @@ using namespace gpusnoop;
 
 namespace {
 
-// Cost of the probes relative to all CPU time, if they are attached for this share of the time. always: their cost
-// relative to the process's own CPU time if they were always attached.
+// Returns the cost of the probes as a fraction of the total CPU time, if they are attached for the fraction `share` of
+// the time. `always`: their cost if always attached, as a fraction of the process's own CPU time.
 double cost_of(double always, double share)
 {
     return always * share / (1 + always * share);
@@ -46,7 +46,7 @@ TEST_CASE("the cost of probes that cannot be sampled counts against the ceiling"
     CHECK(cycle.share() < 0.01);
 }
 
-TEST_CASE("probes that have become cheap stay attached again", "[duty_cycle]")
+TEST_CASE("probes that have become cheap are permanently attached again", "[duty_cycle]")
 {
     DutyCycle cycle(0.05);
     for (int i = 0; i < 20; i++)

@@ -52,7 +52,7 @@ std::vector<std::string> lines_of(const std::string& text)
     return lines;
 }
 
-// Options that --help lists: "--pid", and the placeholder of its value if it has one.
+// Options that --help lists, such as "--pid", with the placeholder of their value, or "" if there is none.
 std::map<std::string, std::string> listed(const NamedTool& tool)
 {
     std::map<std::string, std::string> options;
@@ -68,7 +68,8 @@ std::map<std::string, std::string> listed(const NamedTool& tool)
     return options;
 }
 
-// A valid command line with the option: a value by its type, and other options that it requires.
+// Returns a valid command line with this option. The option's value depends on its type; options that it requires are
+// added.
 std::vector<std::string> valid_words(const NamedTool& tool, const std::string& option, const std::string& type)
 {
     const std::map<std::string, std::string> by_option = {
@@ -104,7 +105,7 @@ std::vector<std::string> valid_words(const NamedTool& tool, const std::string& o
         words.push_back(by_type.at(type));
     if (type.empty())
         words.resize(1);
-    if (option == "--textfile") // of FILE.prom
+    if (option == "--textfile") // the file's name must end with .prom
         words = {option, "x.prom"};
     if (option == "--per-process" || option == "--per-thread")
         words.insert(words.end(), {"--hist", by_option.at("--hist")});

@@ -23,7 +23,7 @@ Fd create()
     return Fd(bpf_map_create(BPF_MAP_TYPE_ARRAY, "lines", sizeof(uint32_t), sizeof(line), 1 + places, &options));
 }
 
-// Writer of lines into the array. Each line's time is its number.
+// Writes lines into the array, like the BPF programs. The time of each line is its number.
 class Sender {
 public:
     int map() const { return map_.get(); }
@@ -77,11 +77,11 @@ TEST_CASE("lines are read in order, also when the array wraps around", "[lines]"
     CHECK(sender.positions().consumed == 12);
 }
 
-TEST_CASE("a line that is still being written delays it and all later lines", "[lines]")
+TEST_CASE("if a line is still being written, that line and all later lines are read later", "[lines]")
 {
     Sender sender;
     Lines lines(sender.map(), places);
-    for (int round = 0; round < 3; round++) { // from the second round on, the place has an old line
+    for (int round = 0; round < 3; round++) { // from the second round on, the slot contains an old line
         const uint64_t late = (sender.send(2), sender.take_place());
         sender.send(1);
         CHECK(drain(lines, lines.sent()) == Numbers{late - 2, late - 1});
@@ -94,7 +94,7 @@ TEST_CASE("a line that is still being written delays it and all later lines", "[
     }
 }
 
-TEST_CASE("a drain without time reads one line and leaves the rest", "[lines]")
+TEST_CASE("a drain whose time limit is zero reads one line and leaves the rest", "[lines]")
 {
     Sender sender;
     Lines lines(sender.map(), places);
@@ -120,7 +120,7 @@ TEST_CASE("a line whose handler throws counts as read", "[lines]")
     CHECK(drain(lines, lines.sent()) == Numbers{1});
 }
 
-TEST_CASE("places_in() and wake_bits(): the reader is woken about eight times before the buffer is full", "[lines]")
+TEST_CASE("places_in() and wake_bits(): the reader is woken about eight times while the buffer fills", "[lines]")
 {
     CHECK(Lines::places_in(0) == 0);
     CHECK(Lines::places_in(sizeof(line)) == 1);

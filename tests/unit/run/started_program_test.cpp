@@ -54,7 +54,7 @@ MappingGate::Event next_event(MappingGate& gate)
     return std::move(*event);
 }
 
-// By name, as other tests may leave other children: killed helpers that have not exited yet.
+// Also compares the name, because other tests may leave children, such as killed helpers that have not exited yet.
 bool is_our_gatekeeper(pid_t pid)
 {
     return parent_of(pid) == getpid() && process_name(pid) == "gpusnoop-gate";
@@ -109,7 +109,7 @@ TEST_CASE("a program inherits the signal mask and dispositions that the tool was
     CHECK(status_of({"sh", "-c", script, wanted}) == 0);
 }
 
-TEST_CASE("a program waits to map a file until it is released", "[program]")
+TEST_CASE("a program that maps a file waits until it is released", "[program]")
 {
     Signals signals;
     const MappingGate::Policy policy{
@@ -135,7 +135,7 @@ TEST_CASE("a program waits at its start, and continues when the gate opens", "[p
     const MappingGate::Event event = next_event(*program.gate());
     CHECK(event.what == MappingGate::What::exec);
     CHECK(runs(program));
-    CHECK(program.wait(signals.ending) == 7); // opens the gate
+    CHECK(program.wait(signals.ending) == 7); // wait() opens the gate
 }
 
 TEST_CASE("no gatekeeper is left after a program that was never released", "[program]")

@@ -18,7 +18,7 @@ namespace {
 struct Mistake {
     std::string_view tool;
     std::vector<const char*> arguments;
-    std::vector<const char*> words; // expected in the message; case is ignored
+    std::vector<const char*> words; // texts that the message must contain, ignoring case
 };
 
 const std::vector<Mistake> mistakes = {

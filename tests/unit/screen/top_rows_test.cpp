@@ -33,8 +33,7 @@ TEST_CASE("arrange() sorts rows", "[top_rows]")
 {
     const Snapshot snapshot = machine();
     CHECK(ids(snapshot, {}) == "10 9 8 7 6 5 ");
-    CHECK(ids(snapshot, {.sort = "rate"}) == "7 9 10 5 6 8 "); // rows with equal values by id, rows with unknown values
-                                                               // last
+    CHECK(ids(snapshot, {.sort = "rate"}) == "7 9 10 5 6 8 "); // equal values by id, unknown values last
     CHECK(ids(snapshot, {.sort = "rate", .ascending = true}) == "9 10 7 5 6 8 ");
     CHECK(ids(snapshot, {.sort = "comm", .ascending = true}) == "10 8 7 6 9 5 ");
     CHECK(ids(snapshot, {.sort = "no such column"}) == "10 9 8 7 6 5 ");

@@ -10,7 +10,7 @@ using namespace gpusnoop;
 
 namespace {
 
-// A folder that looks like mounted hierarchies.
+// A folder with files like those of mounted cgroup hierarchies.
 class Hierarchies {
 public:
     Hierarchies() { REQUIRE(mkdtemp(folder_)); }
@@ -75,7 +75,7 @@ TEST_CASE("v2: the lowest quota of a cgroup and its ancestors, and their throttl
     CHECK(!facts.machine_wide);
 }
 
-TEST_CASE("v1 is used beside a v2 without controllers")
+TEST_CASE("v1 hierarchies are used if the v2 hierarchy has no controllers")
 {
     Hierarchies of;
     of.write("cpu/box/cpu.cfs_quota_us", "150000\n");
@@ -106,7 +106,7 @@ TEST_CASE("the frozen cgroup is found, also if it is an ancestor")
     of.write("v2/pod/box/cgroup.freeze", "0\n");
     of.write("v2/pod/cgroup.freeze", "1\n");
     CHECK(files.frozen_by(lines) == "/pod");
-    of.write("v2/pod/cgroup.freeze", "0\n"); // the frozen cgroup is above the mount
+    of.write("v2/pod/cgroup.freeze", "0\n"); // the cgroup that froze it is above the mount, so it is unknown
     CHECK(files.frozen_by(lines) == "/pod/box");
     of.write("v2/pod/box/cgroup.events", "populated 1\nfrozen 0\n");
 
@@ -118,7 +118,7 @@ TEST_CASE("the frozen cgroup is found, also if it is an ancestor")
     CHECK(files.frozen_by(lines) == "/jobs");
 }
 
-TEST_CASE("a cgroup outside of the mounted ones has no facts")
+TEST_CASE("a cgroup outside of the mounted hierarchies has no facts")
 {
     Hierarchies of;
     of.write("v2/cpu.max", "50000 100000\n");

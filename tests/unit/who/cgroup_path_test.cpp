@@ -10,7 +10,7 @@
 
 using namespace gpusnoop;
 
-// Rows set only the fields that they test; the others are empty.
+// Rows set only the fields that they test; other fields are empty.
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 namespace {
@@ -19,7 +19,7 @@ const std::string id = "3f2a91c07bd84e6655d0a1b2c3d4e5f60718293a4b5c6d7e8f901234
 const std::string node = "b7c1d2e3f40516273849506a7b8c9daebfc0d1e2f30415263748596a7b8c9d0e";
 const std::string middle = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 const std::string pod = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
-const std::string pod_unit = "0a1b2c3d_4e5f_6071_8293_a4b5c6d7e8f9"; // in a slice's name
+const std::string pod_unit = "0a1b2c3d_4e5f_6071_8293_a4b5c6d7e8f9"; // the pod's id as it is written in a slice's name
 const std::string other_pod = "ffffffff-0000-1111-2222-333333333333";
 const std::string static_pod = "9b8a7c6d5e4f30211203f4e5d6c7a8b9";
 const std::string garden = "6f4d3c2b-1a09-4877-a655-443322110ffe";
@@ -98,7 +98,7 @@ TEST_CASE("containers of docker, podman and containerd without Kubernetes", "[cg
         {"/machine.slice/libpod-" + id + ".scope", container("podman")},
         {"/machine.slice/libpod-" + id + ".scope/container", container("podman")},
         {"/libpod_parent/libpod-" + id, container("podman")},
-        {"/libpod_parent/" + middle + "/libpod-" + id, container("podman")}, // the first one is podman's pod
+        {"/libpod_parent/" + middle + "/libpod-" + id, container("podman")}, // the first id is that of a podman pod
         {"/machine.slice/machine-libpod_pod_" + middle + ".slice/libpod-" + id + ".scope", container("podman")},
         {"/system.slice/train.service/libpod-payload-" + id, with_unit(container("podman"), "train.service")},
         {user + "libpod-" + id + ".scope/container", with_user(container("podman"), "user@1000.service", 1000)},
@@ -158,7 +158,7 @@ TEST_CASE("containers in containers", "[cgroup]")
          {.runtime = "docker", .container_id = node},
          {.uid = {}, .nodes = false}},
         {kind + "/kubepods.slice:cri-containerd:" + id, {.runtime = "docker", .container_id = node}},
-        // Cgroups created by a container belong to it.
+        // Cgroups created inside of a container belong to that container.
         {"/docker/" + id + "/docker/" + middle, container("docker")},
         {"/docker/" + id + "/docker/" + middle + "/docker/" + node, container("docker")},
         {"/docker/" + id + "/a/kubepods/pod" + pod + "/" + middle, container("docker")},
@@ -168,7 +168,7 @@ TEST_CASE("containers in containers", "[cgroup]")
         {"/kubepods/pod" + pod + "/pod" + other_pod + "/" + id, in_pod("")},
         {"/docker/" + id + "/user.slice/user-1000.slice/session-2.scope", container("docker")},
         {"/docker/" + id + "/slurm/uid_1000/job_7/step_0", container("docker")},
-        // A system container of sysbox is the container, whatever runs inside of it.
+        // For a system container of sysbox, the owner is that container, whatever runs inside it.
         {"/docker/" + id + "/syscont-cgroup-root/init.scope", container("docker")},
         {"/docker/" + id + "/syscont-cgroup-root/docker/" + middle, container("docker")},
         {"/kubepods/pod" + pod + "/crio-" + id + "/syscont-cgroup-root/kubepods/pod" + other_pod + "/" + middle,
@@ -196,7 +196,7 @@ TEST_CASE("Garden, Mesos and ECS", "[cgroup]")
         {"/garden/" + garden, {.container_id = garden}},
         {"/system.slice/garden.service/garden/" + garden, {.container_id = garden, .unit = "garden.service"}},
         {"/mesos/" + garden, {.container_id = garden}},
-        {"/ecs/" + garden + "/" + id, container("")}, // the task is not a node
+        {"/ecs/" + garden + "/" + id, container("")}, // the task's id is not a node's
         {"/ecs/cluster/" + task + "/" + id, container("")},
         {"/ecs/" + task + "/" + task + "-2532581093", {.container_id = task + "-2532581093"}},
         {"/ecs/" + task + "/" + task + "-" + std::string(21, '1'), {}},
@@ -216,7 +216,7 @@ TEST_CASE("systemd units and users", "[cgroup]")
         {"/user.slice/user-1000.slice/user@1000.service/app.slice/app-org.gnome.Terminal.slice/vte-spawn-1.scope",
          {.unit = "vte-spawn-1.scope", .uid = 1000, .named_by_user = true}},
         {"/user.slice/user-0.slice/user@0.service/app.slice/a.service", {.unit = "a.service", .uid = 0}},
-        // Users choose the names of cgroups below their own service; the slice above it is systemd's.
+        // Users choose the names of cgroups below their own service; systemd chooses the name of the slice above it.
         {"/user.slice/user-1000.slice/user@1000.service/user-0.slice", {.unit = "user@1000.service", .uid = 1000}},
         {"/user.slice/user-4294967295.slice", {.uid = 4294967295}},
         {"/user.slice/user-4294967296.slice", {}},
@@ -249,7 +249,7 @@ TEST_CASE("Slurm jobs", "[cgroup]")
          in_job("node01_slurmstepd.scope", "s0000000000001", "extern")},
         {"/slurm/uid_1000/job_1234/step_0/task_0", {.uid = 1000, .slurm_job = "1234", .slurm_step = "0"}},
         {"/slurm_node01/uid_1000/job_99+1/step_batch", {.uid = 1000, .slurm_job = "99+1", .slurm_step = "batch"}},
-        // These names are valid only below Slurm's cgroup, and only in this order.
+        // Names of jobs and steps are valid only below Slurm's cgroup, and only in the order job, step.
         {"/job_1234/step_0", {}},
         {"/uid_1000/job_1234", {}},
         {v2 + "/step_0/job_1234", in_job("slurmstepd.scope", "1234", "")},
@@ -279,7 +279,7 @@ TEST_CASE("names below a user's cgroup belong to that user", "[cgroup]")
         {manager + "/slurmstepd.scope/job_1/step_0", {.unit = "slurmstepd.scope", .uid = 1000, .named_by_user = true}},
         {manager + "/docker-" + node + ".scope/kubelet/kubepods/pod" + pod + "/" + id, // kind, run by a user
          with_user({.runtime = "docker", .container_id = node}, "user@1000.service", 1000)},
-        {"/user.slice/user-1000.slice/a/user@1000.service/b.service", // root may have put it anywhere
+        {"/user.slice/user-1000.slice/a/user@1000.service/b.service", // root may have moved user@1000.service
          {.unit = "b.service", .uid = 1000, .named_by_user = true}},
         {"/user@1000.service/kubepods/pod" + pod + "/" + id, with_unit(in_pod(""), "user@1000.service")},
 
@@ -296,7 +296,7 @@ TEST_CASE("names below a user's cgroup belong to that user", "[cgroup]")
         {"/a/" + id, {.container_id = id, .uid = 999, .named_by_user = true}, {0, 999}},
         {"/a" + in_kubepods, in_pod("containerd"), {2 + in_kubepods.size(), 999}},
 
-        // Cgroups created inside of a container, a pod or a job belong to it.
+        // Cgroups created inside of a container, a pod or a job belong to that container, pod or job.
         {"/kubepods/pod" + pod + "/" + middle, {.pod_uid = pod}, {13 + pod.size(), 999}},
         {"/docker/" + id + "/kubepods/pod" + pod + "/" + middle, container("docker"), {8 + id.size(), 999}},
         {"/docker/" + id + "/kubepods/pod" + pod + "/" + middle, container("docker"), {17 + id.size(), 999}},

@@ -107,14 +107,14 @@ TEST_CASE("names below a cgroup belong to the owner of its directory")
     CHECK(unit_and_container("0::/a" + service + scope, "/a") == "train.service c of user");
     CHECK(unit_and_container("0::/../.." + service + scope, "/../..") == "train.service c of user");
     CHECK(unit_and_container("0::/.." + service + scope, "/../..") ==
-          "train.service c"); // not mounted: the path decides
+          "train.service c"); // the directory is not mounted, so only the path decides
     CHECK(unit_and_container("0::" + service) == "train.service ");
     REQUIRE(chown((root + service).c_str(), 0, 0) == 0);
     REQUIRE(chmod((root + service).c_str(), 0775) == 0);
     CHECK(unit_and_container(line) == "train.service ");
     REQUIRE(chmod((root + service).c_str(), 0755) == 0);
     CHECK(unit_and_container("0::/system.slice/gone.service" + scope) == "gone.service ");
-    CHECK(unit_and_container("0::/system.slice" + scope) == " c"); // removed, too, but root chose its name
+    CHECK(unit_and_container("0::/system.slice" + scope) == " c"); // also removed, but root chose its name
     std::filesystem::remove_all(root);
 }
 
@@ -135,7 +135,7 @@ TEST_CASE("-c: an argument without a match is an error")
     }
 }
 
-TEST_CASE("the owner comes from the more informative hierarchy")
+TEST_CASE("the owner is taken from the more informative hierarchy")
 {
     Attribution attribution("/nonexistent");
     const std::string scope = "docker-" + id + ".scope";
@@ -174,7 +174,7 @@ TEST_CASE("a truncated path is marked, and an unterminated one is bounded")
     Attribution attribution("/nonexistent");
     attribution.learn(record({1, 0}, path_of({id, "docker"}, false)));
     CHECK(attribution.owner({1, 0}).cgroup == ".../docker/" + id);
-    CHECK(!attribution.owner({1, 0}).container()); // a user's cgroup may be above it
+    CHECK(!attribution.owner({1, 0}).container()); // the missing part of the path may be a user's cgroup
     cgroup_path inner_cut = path_of({"middle", "a.service"});
     inner_cut.cut = 1;
     attribution.learn(record({3, 0}, inner_cut));

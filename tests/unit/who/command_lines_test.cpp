@@ -14,7 +14,7 @@ using namespace gpusnoop;
 
 namespace {
 
-// A sleeping program with this argument.
+// Starts a sleeping program with the given argument.
 class Sleeping {
 public:
     explicit Sleeping(const std::string& argument) : pid_(fork())

@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <string>
 
-// Initializers of owners and expectations set only the fields that a test needs; the others are empty.
+// Initializers of owners and of expected results set only the fields that a test needs; other fields are empty.
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 namespace gpusnoop::container_host {
@@ -78,7 +78,7 @@ inline std::string docker(const std::string& container, const std::string& root 
     return root + "/containers/" + container + "/config.v2.json";
 }
 
-// An OCI runtime's configuration of realistic size, reduced to the parts around the annotations.
+// Returns the parts of an OCI runtime's configuration that surround the annotations.
 inline std::string oci_config(const json& annotations)
 {
     return json{{"ociVersion", "1.1.0"},

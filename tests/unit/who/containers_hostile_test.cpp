@@ -12,7 +12,7 @@ using namespace gpusnoop::container_host;
 TEST_CASE("an invalid id is not used in a path", "[containers]")
 {
     const Host host;
-    // The files that such paths would lead to.
+    // Files that invalid ids would lead to if they were used in paths.
     host.write("run/containerd/io.containerd.runtime.v2.task/config.json", oci_config(cri_annotations()));
     host.write("run/containerd/io.containerd.runtime.v2.task/k8s.io/config.json", oci_config(cri_annotations()));
     host.write("var/lib/docker/config.v2.json", docker_config("/web", nullptr));
@@ -161,7 +161,7 @@ TEST_CASE("values that are not strings are ignored", "[containers]")
     }
 }
 
-TEST_CASE("names are limited in length and otherwise unchanged", "[containers]")
+TEST_CASE("long names are truncated, and otherwise unchanged", "[containers]")
 {
     const Host host;
     const std::string odd = "\x1b[2J\n\"\\\u202e\u0007";

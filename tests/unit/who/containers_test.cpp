@@ -81,7 +81,7 @@ TEST_CASE("a container of containerd in a pod", "[containers]")
         host.write(task(id, state), oci_config(cri_annotations()));
         host.write(task(pause_id, state), oci_config(cri_sandbox_annotations()));
         check(host.find(id), trainer("containerd", "nvcr.io/nvidia/pytorch:24.05-py3"));
-        json annotations = cri_annotations(); // with one of the pod that containerd lets through
+        json annotations = cri_annotations(); // plus an annotation of the pod that containerd passes on
         annotations["example.com/team"] = "speech";
         host.write(task(id, state), oci_config(annotations));
         CHECK(host.find(id).labels == std::vector<std::string>{"example.com/team=speech"});
@@ -157,7 +157,7 @@ TEST_CASE("a container of CRI-O", "[containers]")
     }
 }
 
-TEST_CASE("names of the kubelet's log files", "[containers]")
+TEST_CASE("names are read from the kubelet's log files", "[containers]")
 {
     const Host host;
     SECTION("a link, whatever its target is")
@@ -240,12 +240,12 @@ TEST_CASE("a container of docker", "[containers]")
     }
 }
 
-TEST_CASE("a late answer about a user's container is not used for root's with the same id", "[containers]")
+TEST_CASE("a late answer about a user's container is not used for root's container with the same id", "[containers]")
 {
     const Host host;
     host.write(docker(id), docker_config("/of_root", nullptr));
     WaitBudget waits;
-    waits.use(0, 0, 1h, WaitBudget::Clock::now()); // so that find() does not wait
+    waits.use(0, 0, 1h, WaitBudget::Clock::now()); // uses up the time that find() may wait
     ContainerLookup lookup(host.path("").string(), &waits);
     const auto answer_to = [&](const CgroupOwner& owner) {
         std::optional<ContainerNames> names;
@@ -254,7 +254,7 @@ TEST_CASE("a late answer about a user's container is not used for root's with th
         return names;
     };
     CHECK_FALSE(lookup.find({.container_id = id, .uid = 1000, .named_by_user = true}));
-    REQUIRE(answer_to({.container_id = other_id})); // answers are in order: the user's has arrived, too
+    REQUIRE(answer_to({.container_id = other_id})); // answers arrive in order, so the first one has arrived, too
     const auto names = answer_to({.container_id = id});
     REQUIRE(names);
     CHECK(names->container == "of_root");
@@ -311,9 +311,9 @@ TEST_CASE("rootless containers are recorded in the home of their user", "[contai
 
     check(find(id, 1000), {.container = "tuner", .runtime = "podman", .image = "busybox:1"});
     check(find(other_id, 1000), {.container = "web", .runtime = "docker", .image = "pytorch:2.3"});
-    check(find(id, 1001), {}); // bob's are elsewhere
+    check(find(id, 1001), {}); // the home folder of bob is elsewhere
     check(find(id, 1002), {});
-    check(containers.find({.container_id = id, .uid = 1000}), {}); // root's
+    check(containers.find({.container_id = id, .uid = 1000}), {}); // container of root
     CHECK(containers.find_named("tuner") == std::set<Named>{{id, 1000}});
     CHECK(containers.find_named("web") == std::set<Named>{{other_id, 1000}});
 
@@ -334,7 +334,7 @@ TEST_CASE("rootless containers are recorded in the home of their user", "[contai
         check(find(other_id, 1000), {});
         CHECK(containers.find_named("secret").empty());
     }
-    SECTION("they cannot name a pod, or change root's records")
+    SECTION("records in a home cannot name a pod, and do not affect root's containers")
     {
         const json labels = {{"io.kubernetes.container.name", "trainer"},
                              {"io.kubernetes.pod.name", "trainer-0"},

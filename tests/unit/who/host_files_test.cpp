@@ -20,7 +20,7 @@ TEST_CASE("only regular files are read, and hidden files are not listed", "[cont
     const HostFiles files(host.path("").string());
     CHECK(files.read("folder/file") == "text");
     CHECK(files.read("/folder/file") == "text");
-    CHECK(files.read("../folder/../../folder/file") == "text"); // paths cannot leave the root
+    CHECK(files.read("../folder/../../folder/file") == "text"); // ".." cannot leave the root
     for (const char* name : {"folder", "folder/link", "folder/fifo", "folder/none", "", "folder/file/below"})
         CHECK(!files.read(name));
     auto names = files.list("folder");

@@ -15,7 +15,7 @@ TEST_CASE("a process matches once any of its threads had the name")
     CHECK(needles.on_rename(10, "a-needle"));
     CHECK_FALSE(needles.on_rename(10, "needle")); // already added
     CHECK_FALSE(needles.on_rename(10, "hay"));
-    CHECK(needles.contains(10)); // so that it can still free its allocations
+    CHECK(needles.contains(10)); // still matches, so that frees of its allocations are traced
     CHECK_FALSE(needles.on_exec(10, "needle-2"));
     CHECK(needles.on_exec(10, "hay"));
     CHECK_FALSE(needles.on_exec(10, "hay"));

@@ -8,7 +8,7 @@
 
 using namespace gpusnoop;
 
-TEST_CASE("exited processes leave the scope, because pids are reused; the last one stays")
+TEST_CASE("exited processes leave the scope, because pids are reused, but the last process stays")
 {
     const pid_t child = fork();
     if (!child)

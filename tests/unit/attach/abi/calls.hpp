@@ -91,6 +91,5 @@ std::vector<CallSet>& call_sets();
 
 extern "C" {
 extern abi::Captured abi_captured;
-void abi_capture(); // called through casts to any function type; declared with this type because a cast from it does
-                    // not warn
+void abi_capture(); // cast to the type of each function; a cast from this type does not warn
 }
