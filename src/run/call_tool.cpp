@@ -18,9 +18,9 @@
 namespace gpusnoop {
 namespace {
 
-// calls that did not fit into the kernel's table are processed before the next tick once they fill this many rows
+// If calls that did not fit into the kernel's table fill this many rows, they are processed before the next tick.
 constexpr size_t spilled_max = 32'768;
-// exited processes keep their own rows until the next report; beyond this number of processes, their rows are merged
+// Maximum number of exited processes whose rows stay separate until the next report. Beyond it, their rows are merged.
 constexpr size_t exited_max = 16'384;
 
 // Maps whose keys begin with an image (an executed program of a process). Each tool's BPF object has only some of these

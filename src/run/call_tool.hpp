@@ -96,7 +96,8 @@ protected:
     // The line of the user's program that made a call, such as "dataset.py:88 Loader.__getitem__"; only the function if
     // the line is unknown.
     std::string calling_line(const ImageId& image, int32_t stack, uint64_t caller);
-    std::set<int32_t> keep_stacks(const std::set<int32_t>& stacks) { return stacks_->keep(stacks); } // see UserStacks
+    // See UserStacks::keep().
+    std::set<int32_t> keep_stacks(const std::set<int32_t>& stacks) { return stacks_->keep(stacks); }
     UnwoundStacks& found_stacks() { return found_stacks_; }
 
     Processes& processes() { return *processes_; }
@@ -104,8 +105,8 @@ protected:
     // if the tool shows no rows.
     const std::set<ImageId>& exited() const { return exited_; }
 
-    Holdings holdings_;                    // for tools that track allocations
-    std::optional<HeldTable> held_;        // for tools that track allocations
+    Holdings holdings_;                    // memory that processes hold; empty unless the tool tracks allocations
+    std::optional<HeldTable> held_;        // kernel side's tables of held memory; set if the tool tracks allocations
     std::function<void()> before_erase_{}; // called before the kernel side's state of exited processes is erased
 
 private:
@@ -131,7 +132,7 @@ private:
     bool needs_returns_ = false;
     std::optional<Shares> shares_;
     std::optional<CallTable> table_;
-    std::optional<EndedEpochs> epochs_; // for tools that track addresses
+    std::optional<EndedEpochs> epochs_; // set if the tool tracks addresses
     std::optional<UserStacks> stacks_;
     std::optional<CodePlaces> places_; // set if rows are grouped by line, function or stack
     UnwoundStacks found_stacks_;

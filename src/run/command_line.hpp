@@ -112,7 +112,7 @@ public:
 
     void number(const std::string& names, const std::string& type, const std::string& help, uint32_t& value,
                 Range<int> range);
-    // An option whose number may be omitted; if it is, the number is `usual`.
+    // An option whose value may be omitted. The value is then `usual`.
     void number_or_none(const std::string& names, const std::string& type, const std::string& help,
                         std::optional<uint32_t>& value, Range<int> range, const std::string& usual);
 
@@ -126,7 +126,7 @@ public:
     // Replaces the --help text of a shared option.
     void explain(std::string_view long_name, const std::string& help);
 
-    // Throws UsageError, and Answer for --help and --version.
+    // Throws UsageError if the arguments are invalid, and Answer for --help and --version.
     void parse(int argc, char** argv);
 
     // Long names of the options that the user gave, such as "--pid".

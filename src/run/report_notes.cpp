@@ -41,16 +41,16 @@ constexpr std::array<LossText, LOSSES> texts = [] {
                      "memory columns may be wrong"};
     t[LOSS_WAITING] = {"waits_unseen", "waits did not fit in a table: not shown until they returned"};
     t[LOSS_UNTRACKED] = {"allocations_untracked",
-                         "allocations did not fit in the table and are missing in live figures (raise --live-entries)"};
+                         "allocations did not fit in the table: not included in live memory (raise --live-entries)"};
     t[LOSS_PROCESS] = {"processes_unnamed", "processes did not fit in a table: their rows lack name and cgroup"};
     t[LOSS_LEFT] = {"calls_left",
-                    "calls were left by a jump or an exception: not counted, because they have no result and duration"};
+                    "calls were left by a jump or an exception: not counted, because they have no result or duration"};
     t[LOSS_RETURN] = {"returns_missed", "calls were not counted because their return was missed"};
     t[LOSS_THREAD] = {"threads_untold", "threads did not fit in a table: not shown"};
     t[LOSS_TIME_PART] = {"turns_lost",
                          "changes of a thread's state were not recorded: some time is shown in the wrong column"};
-    t[LOSS_GAP] = {"gaps_lost", "gaps did not fit in a table: missing in histograms"};
-    t[LOSS_BLOCK] = {"blocks_lost", "blocked periods did not fit in a table: missing in rows of stacks and files"};
+    t[LOSS_GAP] = {"gaps_lost", "gaps did not fit in a table: missing from histograms"};
+    t[LOSS_BLOCK] = {"blocks_lost", "blocked periods did not fit in a table: missing from rows of stacks and files"};
     t[LOSS_WAKER] = {"wakers_lost", "threads that woke others did not fit in a table: their activity is unknown"};
     t[LOSS_CALLERS] = {"stacks_differing", "calls had native callers other than those shown (1 call in 1024 is "
                                            "checked): each stack shows the callers of its first call"};

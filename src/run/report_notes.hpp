@@ -65,7 +65,7 @@ struct EmptyReport {
     std::string_view noun{}; // singular of the counted events, such as "launch"
     std::chrono::nanoseconds length{};
     std::string cgroup{}; // the cgroup filter; empty if there is none
-    // processes in scope that map a driver; nullopt if that does not matter for this tool
+    // processes in scope that map a driver; nullopt if the tool has no user-space probes
     std::optional<size_t> users{};
     bool named_alone = false;     // true if the only filter is a name (-n)
     bool some_unreadable = false; // true if some processes could not be scanned, so there may be more users

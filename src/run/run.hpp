@@ -99,8 +99,8 @@ private:
     ProcessExits exits_;
     std::optional<Loop> loop_;
     size_t complaints_shown_ = 0;
-    bool gate_explained_ = false; // a warning has explained why no process waits at the gate
-    bool waiting_ = false;        // waiting for a process that loads a probed library, or for a GPU driver
+    bool gate_explained_ = false; // true once a warning has explained why no process waits at the gate
+    bool waiting_ = false;        // true while waiting for a process to load a probed library, or for a GPU driver
     std::string waiting_message_;
     bool more_records_ = false; // true if the last drain left records in the ring
     // time at which the output first blocked after the run was over

@@ -64,14 +64,14 @@ private:
         explicit Process(double ceiling) : cycle(ceiling) {}
         DutyCycle cycle;
         std::optional<CallSample> sample;  // set while calls are sampled
-        std::map<uint32_t, uint64_t> pids; // pids, and their CPU time at the last update of cpu_ns
+        std::map<uint32_t, uint64_t> pids; // pid -> its CPU time in ns at the last update of cpu_ns
         uint64_t cpu_ns = 0;               // CPU time since the process was first seen
-        uint64_t hits = 0, other_hits = 0; // hits of the sampled probes and of the other probes in that time
+        uint64_t hits = 0, other_hits = 0; // hits of sampled and other probes since it was first seen
         struct Moment {
             uint64_t wall_ns = 0, cpu_ns = 0, hits = 0, other_hits = 0;
         };
         Moment window, period;  // state when the current window and the current period began
-        uint64_t traced_ns = 0; // how long the sampled probes were attached in the current period
+        uint64_t traced_ns = 0; // time in the current period during which the sampled probes were attached
         uint64_t due_ns = 0;
         bool reported = false;
         bool has_ended = false;

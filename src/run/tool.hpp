@@ -120,7 +120,7 @@ struct RunPlan {
     // Default of INTERVAL; nullopt means a single report at the end.
     std::optional<std::chrono::nanoseconds> usual_interval{};
     std::optional<std::chrono::nanoseconds> usual_duration{}; // default of -d
-    std::string nvml_library{};                               // see NvmlFigures
+    std::string nvml_library{};                               // path or soname of NVML, "off", or empty for the default
     bool screen = false;                                      // the tool draws a screen on the terminal
     bool lines = false; // the tool prints lines, not tables; an empty result is reported once, at the end
     std::optional<ReplayView> replay{}; // how --replay shows recordings; nullopt if not supported
@@ -132,7 +132,7 @@ struct Switches {
     __u32* attach_phase = nullptr; // which of two sets of probes counts calls (bpf/shared/probe.h)
     // bit N modulo 64 is set if driver file N shares a process with another driver (bpf/base/probe.bpf.h)
     __u64* forwarding_files = nullptr;
-    __u64* traced_since = nullptr; // CLOCK_BOOTTIME since when no call was missed; 0 if unknown
+    __u64* traced_since = nullptr; // time (CLOCK_BOOTTIME) since which no call was missed; 0: unknown
     bool* naming = nullptr;        // true while the on-demand naming programs are attached
 };
 
