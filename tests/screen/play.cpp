@@ -4,7 +4,7 @@
 //     play [--rows N] [--gpus N] [--every SECONDS] [--intervals N]
 //          [--crash SIGNAL|fault|overflow|terminate|exit|warn]
 //
-// It crashes when the row "1000" is opened. Requests are logged to the file $PLAY_LOG, one per line.
+// With --crash, it crashes when the row "1000" is opened. Requests are logged to the file $PLAY_LOG, one per line.
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/loop.hpp"

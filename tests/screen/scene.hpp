@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Snapshots of a fictitious machine. They are always the same.
+// Snapshots of a fictitious machine, the same in each run.
 #pragma once
 
 #include "rows/histogram.hpp"

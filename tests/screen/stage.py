@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared by the cases: starts build/screen/play, reads its log of requests, parses its screen."""
+"""Helpers of the cases: start build/screen/play, read its log of requests, and parse its screen."""
 import os
 import pathlib
 import re
@@ -37,7 +37,7 @@ def equal(found, expected):
 
 
 def restored(screen):
-    """The terminal has the same modes as before the program."""
+    """Checks that the terminal has the same modes as before the program started."""
     equal(screen.after.read_text(), screen.before.read_text())
     screen.wait_for("back in the shell")
     screen.wait_for(lambda _: screen.format("alternate_on") == "0", "the shell's screen")

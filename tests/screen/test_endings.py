@@ -89,7 +89,7 @@ def stopped_and_back():
 
 @case
 def foreground_again():
-    # An interactive shell, which has fg.
+    # Runs the program in an interactive shell, which has fg.
     log.write_text("")
     with terminal.Terminal("bash --norc -i", PLAY_LOG=str(log), PS1="ready> ") as screen:
         screen.wait_for("ready>")

@@ -27,7 +27,7 @@ def maps(pid):
         try:
             with open(f"/proc/{pid}/fdinfo/{name}") as file:
                 fields = dict(line.split(":\t", 1) for line in file.read().splitlines() if ":\t" in line)
-        except OSError:  # closed meanwhile
+        except OSError:  # closed since the folder was listed
             continue
         if "map_id" in fields:
             memory_of_map[fields["map_id"]] = int(fields["memlock"])

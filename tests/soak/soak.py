@@ -2,7 +2,7 @@
 """Soak test: all tools trace the whole machine for an hour, while some programs make calls all the time, and others
 start and exit. At the end, each tool must have counted every call, and its resources must not have grown.
 
-One case does the run; each of the others reports one result for one tool."""
+The case run_all_tools does the run. Each of the other cases reports one result for one tool."""
 import collections
 import json
 import os
@@ -30,7 +30,7 @@ threads = 2
 interval = 5             # seconds between reports
 new_file_interval = 30   # seconds between containers that have their own driver
 short_lived = 3          # number of short-lived programs at a time
-initial_files = 2        # drivers of the steady programs: the stand-in's, and the containers'
+initial_files = 2        # driver files of the steady programs: the stand-in, and its copy in containers
 results = harness.build / "soak.json"
 
 begin = "dlopen; touch {up}; wait {go}\n"  # maps the driver, and calls nothing yet
@@ -57,7 +57,7 @@ sync 2 fn=cuCtxSynchronize; end
 exec_and_call = "exec workload-driver; launch vecadd 13; copy 2; alloc d 4098; free d; end\n"
 workload_builds = ("workload-driver", "workload", "workload13", "workload-static", "workload-nopie", "workload-dlopen")
 
-# Largest share of copies with an unknown direction. If the function does not state the direction, the tools look up the
+# Maximum share of copies with an unknown direction. If the function does not state the direction, the tools look up the
 # memory at the addresses; the kernel refuses that while a tool places probes in the same process.
 max_unknown_directions = 1e-6
 
@@ -66,7 +66,7 @@ allowed_losses = {"stacks_lost"}
 
 
 class OwnRows:
-    """A tool's rows of the processes that made these calls, without other programs on this machine."""
+    """A tool's rows of the processes that made these calls. Leaves out other programs on this machine."""
 
     def __init__(self, tool, calls):
         pids = {call["pid"] for call in calls}

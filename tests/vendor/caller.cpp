@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Test program that opens a CUDA library and calls its functions. It reads commands from stdin:
 //
-//     open LIBRARY             opens it
+//     open LIBRARY             opens the library
 //     calls COUNT              calls the first launching function COUNT times, the next one COUNT + 1 times, ...
 //     copies COUNT             the same for functions that copy
 //     raw COUNT NAME...        the same for these functions; arguments: a pointer to zeros, then 0

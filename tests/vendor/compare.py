@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of cudalaunch's output with the calls made. Rows and calls are matched by handle: each call has its
-own."""
+"""Comparison of cudalaunch's output with the calls made. Rows and calls are matched by handle, which differs between
+calls."""
 from collections import Counter
 
 from harness import check, equal

@@ -33,7 +33,7 @@ Word zeros()
 }
 
 const Word dst = zeros() + 0x10000, src = zeros() + 0x40000, none = 0, stream = zeros() + 0x80000;
-constexpr Word height = 3, depth = 2, elements = 3; // elements: copies of a batch
+constexpr Word height = 3, depth = 2, elements = 3; // elements: number of copies in a batch
 Word first[1], failed_index[1], attributes[8];
 
 // A structure as an array of words; words that are not set are 0.
@@ -168,8 +168,8 @@ struct Row {
     const char* name;
     const char* direction;
     Make make;
-    Word times;      // multiplier of the size, in bytes
-    Word copies = 1; // per call, of sizes n, n + 1, ...
+    Word times;      // bytes copied per unit of the size argument
+    Word copies = 1; // number of copies per call; their sizes are n, n + 1, ...
 };
 const Row rows[] = {
     {"cuMemcpy", "H2H", linear, 1},

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Generator of recordings of a fleet with known query results, in the format of the tools' recordings. test_fleet.py
-compares their keys with the tools' output.
+"""Generates recordings of a fleet, for which the results of queries are known, in the format of the tools' recordings.
+test_fleet.py checks that the tools print all keys of these recordings.
 
     fleet.py FOLDER [HOSTS [INTERVALS]]     # 200 hosts and 268 intervals are a million lines
 """
@@ -23,7 +23,7 @@ BEGAN = datetime.datetime(2026, 11, 26, 8, tzinfo=datetime.timezone.utc)
 
 # Numbers of hosts with unusual behaviour.
 WAITS_LEAST, SLOW_DRIVER, GROWS, SLOW_COHORT, LATE_HOST = 42, 111, 17, 3, 1
-WITH_STATE = 9, 20  # gpuspend also runs with --state there
+WITH_STATE = 9, 20  # hosts on which gpuspend also runs with --state
 
 
 def noise(*seed):
@@ -42,7 +42,7 @@ def name_of(host):
 
 
 class Recording:
-    """A recording as --record writes it, in one of several conditions."""
+    """A recording as --record writes it. write() may split, compress or truncate it."""
 
     def __init__(self, folder, host, tool, command_line, name=None):
         self.path, self.host, self.number = folder / name_of(host) / f"{name or tool}.json", host, host
@@ -123,7 +123,8 @@ def state(folder, host, intervals, truth):
 
 
 def top(folder, host, intervals, truth):
-    """Eight processes per host: ranks of one job on hosts below 64, else of a service that becomes slower halfway."""
+    """Eight processes per host. On hosts below 64 they are ranks of one job; on others they belong to a service that
+    becomes slower halfway."""
     out = Recording(folder, host, "cudatop", "--by pid --record cudatop.json 10")
     trains = host < 64
     for number in range(1, intervals + 1):

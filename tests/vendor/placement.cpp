@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints where probes on functions of a library would be placed. Reads names from stdin, and prints a JSON line for
-// each. In the output, `looks_up` means that the function forwards to a known one, and `behind` that the probe is
-// placed there.
+// each. In the output, `looks_up` means that the function only forwards to another known function, and `behind` that
+// the probe is placed in that other function.
 #include "attach/placement.hpp"
 #include "base/error.hpp"
 

@@ -71,7 +71,7 @@ def without_names(truth, tool):
 
 @case
 def stripped_and_running():
-    """Names are only in the registration code, so finding them may take longer. Counts must be exact."""
+    """Names are only in the registration code, so the tool may find them too late. Counts must be exact anyway."""
     program = launcher("shared-stripped")
     tool = Tool("-p", program.pid, "--api", "runtime", "-l")
     truth = program.ask("30")
@@ -81,8 +81,8 @@ def stripped_and_running():
 
 @case(alone=True)
 def stripped_and_started_later():
-    """Names are seen when the program registers its kernels at its start. With -p or -n the probes might be too
-    late."""
+    """The tool learns the names when the program registers its kernels at startup. With -p or -n it might attach the
+    probes too late."""
     first = launcher("shared-stripped")  # so that the runtime is already probed
     tool = Tool("--api", "runtime", "-l")
     program = launcher("shared-stripped")

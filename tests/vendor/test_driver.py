@@ -124,7 +124,7 @@ def events(version):
 
 @case(each=tiers)
 def each_tier(tier):
-    """A second tool starts after the first one exited, whose clean-up must not affect it."""
+    """A second tool starts after the first one exited. The first one's clean-up must not affect the second one."""
     caller = Caller(driver("535"))
     tool = Tool("-p", caller.pid, "--attach", tier)
     truth = caller.calls(50)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flame graphs read by Chromium, Go's pprof, speedscope's schema and flamegraph.pl, as far as these are installed:
-names that look like markup, search, zoom."""
+"""Flame graphs read by Chromium, Go's pprof, speedscope's schema and flamegraph.pl, as far as these are installed.
+Covers names that look like markup, search, and zoom."""
 import html
 import json
 import pathlib

@@ -21,9 +21,9 @@ scripts = harness.root / "scripts/fleet"
 engines = ("duckdb", "clickhouse")
 queries = sorted(path.stem for path in (scripts / "queries").iterdir())
 
-# Columns of all tools' lines. All others that a view reads are columns of its tool.
+# Columns that the lines of every tool have. All other columns that a view reads are columns of its tool.
 common_columns = {"host", "moment", "interval_ns", "job", "time_ns"}
-# 268 make a million lines
+# 268 intervals make a million lines
 intervals = int(os.environ.get("GPUSNOOP_FLEET_INTERVALS", 12))
 
 

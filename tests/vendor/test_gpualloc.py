@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpualloc on NVIDIA's libraries, which refuse every call without a device: each is a failure, and no memory is
-held."""
+"""gpualloc on NVIDIA's libraries, which refuse every call without a device. gpualloc must count each call as a failure,
+and report no memory as held."""
 import functools
 import re
 from collections import Counter, namedtuple
@@ -39,8 +39,8 @@ def rows_of(layer, library):
 
 
 def counted(row):
-    """True if gpualloc counts a call whose arguments are a pointer to zeros, then 0. Frees of null,
-    and references that were refused, are not counted."""
+    """True if gpualloc counts a call with a pointer to zeros as first argument, and 0 as all others. It does not count
+    frees of a null pointer, nor failed calls that take a reference to memory."""
     return row.kind != "PHYSICAL_RETAIN" and not (row.kind == "FREE" and "(address" not in row.arguments)
 
 

@@ -41,7 +41,8 @@ def sections(path):
 
 @case(each={version: version for version in builds})
 def placement(version):
-    """Probes on functions that forward to another one are placed there. Only the file's code is used."""
+    """If a function only forwards to another one, its probe is placed in the other one. Only the file's code is
+    used."""
     path = library(version)
     names = sorted(exports(path))
     done = subprocess.run([programs / "placement", path], input="\n".join(names), capture_output=True, text=True)

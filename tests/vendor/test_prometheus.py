@@ -80,7 +80,7 @@ def dashboard():
 
 @case(tool="cudatop")
 def scraped():
-    """Figures scraped directly and through node_exporter match the workload."""
+    """Metrics scraped directly and through node_exporter match the workload."""
     program("prometheus"), program("prometheus-node-exporter")
     workload = Workload("name trainer; launch vecadd 1234; copy 7 bytes=1000000; copy 3 kind=2 bytes=10; sync 5; alloc a 4096; "
                         "build reduce 3; graph 11; touch {dir}/done; wait {dir}/end")

@@ -32,7 +32,7 @@ def every_copying_function_is_known(version):
     """The table has all copying functions that the driver exports, and the caller calls each of them."""
     exported = {name for name in exports(driver(version)) if copying.fullmatch(name)}
     known = {row.name for row in table() if row.layer == "driver"}
-    # Functions with 32-bit addresses and of CUDA 3.1, which no program calls, have no row.
+    # No program calls functions with 32-bit addresses or of CUDA 3.1, so the table has no rows for them.
     old = {name for name in exported if name + "_v2" in exported and name not in known}
     equal(exported - known - old, {name for name in exported if "GetAttribute" in name}, "functions without a row")
     called = {call["function"] for call in Caller(driver(version)).ask("copies 1")}

@@ -14,10 +14,10 @@ from programs import kill_at_end, numbers
 
 fetched = harness.build / "vendor"
 programs = harness.build / "vendor-tests"
-fetch_error = ""  # last message of `fetch`, if it failed
+fetch_error = ""  # last message of tests/vendor/fetch, if it failed
 
-# {driver version: offset of the best probe on nearly all of its functions}. Before 580 functions are thunks; in 580
-# they have a frame; in 595 the thunk's test is followed by a frame.
+# {driver version: offset of the best probe on nearly all of its functions}. Before 580, functions are thunks. In 580
+# they begin with a stack frame. In 595 the thunk's test is followed by a stack frame.
 drivers = {"470": 10, "535": 10, "550": 10, "580": 0, "595": 10}
 
 runtimes = {
