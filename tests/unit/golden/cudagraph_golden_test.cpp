@@ -10,7 +10,7 @@ using namespace gpusnoop;
 
 namespace {
 
-// A kernel map of live objects.
+// A BPF map of live graphs or executable graphs, as the BPF programs would fill it.
 struct Table {
     Fd fd;
 
@@ -139,10 +139,11 @@ struct CudaGraph {
             graph_calls(trainer, KIND_GRAPH_UPDATE, "cuGraphExecUpdate_v2", 1, 17, 400'000),
             graph_calls(trainer, KIND_GRAPH_UPDATE, "cuGraphExecUpdate_v2", 2, 2, 300'000, 910),
             graph_calls(trainer, KIND_GRAPH_SET, "cuGraphExecKernelNodeSetParams_v2", 2, 29, 5'000),
-            graph_calls(solver, KIND_GRAPH_LAUNCH, "cuGraphLaunch", 3, 7, 19'000), // instantiated before tracing
+            graph_calls(solver, KIND_GRAPH_LAUNCH, "cuGraphLaunch", 3, 7, 19'000), // the executable graph was
+                                                                                   // instantiated before tracing
             graph_calls(solver, KIND_GRAPH_UPLOAD, "cuGraphUpload", 3, 5, 40'000),
             graph_calls(solver, KIND_LAUNCH, "cuLaunchKernel", 0, 36, 4'000),
-            graph_calls(server, KIND_GRAPH_LAUNCH, "cuGraphLaunch", 4, 2, 9'000), // under capture
+            graph_calls(server, KIND_GRAPH_LAUNCH, "cuGraphLaunch", 4, 2, 9'000), // recorded during a capture
             graph_calls(server, KIND_EXEC_DESTROY, "cuGraphExecDestroy", 4, 1, 3'000),
         };
         all[9][GRAPH_KERNELS] = 0;

@@ -114,8 +114,8 @@ struct CudaLaunch {
             launches(trainer, "cuLaunchKernel", 0x1020, 53, 5'100, small),
             launches(solver, "cuLaunchKernelEx", 0x1010, 7, 6'000, wide, 719),
             launches(solver, "cuLaunchKernel", 0x1030, 29, 900'000, large),
-            launches(server, "cuLaunchKernel", 0x1040, 17, 3'300, small), // has no name
-            launches(server, "cuLaunchKernel", 0x1020, 11, 3'000, small), // under capture
+            launches(server, "cuLaunchKernel", 0x1040, 17, 3'300, small), // a kernel without a name
+            launches(server, "cuLaunchKernel", 0x1020, 11, 3'000, small), // recorded during a capture
             launches(server, "cudaLaunchKernel", 0x1020, 13, 7'700, small),
             launches(server, "cudaLaunchKernel", 0x1020, 3, 1'100, small, 98),
             of_graphs(trainer, 1000, 21'000, 48'000, 0),

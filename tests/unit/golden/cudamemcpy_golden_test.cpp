@@ -67,7 +67,7 @@ struct CudaMemcpy {
     struct Copy {
         direction way;
         memory from, to;
-        uint64_t bytes; // per copy; 0: unknown
+        uint64_t bytes; // bytes per copy; 0: unknown
     };
 
     static CallDelta copies(const image& who, std::string_view symbol, Copy copy, uint64_t n, uint64_t ns_each,
@@ -98,7 +98,7 @@ struct CudaMemcpy {
         std::vector<CallDelta> all = {
             copies(trainer, "cuMemcpyHtoD_v2", up, 53, 310'000),
             copies(trainer, "cuMemcpyHtoDAsync_v2", pinned, 100'001, 3'100),
-            copies(trainer, "cuMemcpyHtoDAsync_v2", pinned, 17, 3'000), // under capture
+            copies(trainer, "cuMemcpyHtoDAsync_v2", pinned, 17, 3'000), // recorded during a capture
             copies(trainer, "cuMemcpyDtoH_v2", down, 7, 2'000, 719),
             copies(solver, "cuMemcpyPeerAsync", across, 3, 9'000),
             copies(solver, "cuMemsetD8_v2", zeros, 29, 1'500),
@@ -119,7 +119,7 @@ struct CudaMemcpy {
         golden::TestProcesses processes;
         CopyGroups groups(settings, processes);
         for (CallDelta call : calls) {
-            // The kernel side stores MB/s of synchronous copies instead of their duration.
+            // For -H rate, the BPF programs store the MB/s of synchronous copies in place of their duration.
             if (settings.histogram_of == cudamemcpy::Measure::rate) {
                 const bool timed = !(call.key.flags & CALL_ASYNCHRONOUS) && !call.key.result && call[COPY_BYTES];
                 call.key.duration =

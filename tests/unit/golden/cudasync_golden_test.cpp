@@ -89,8 +89,8 @@ struct CudaSync {
         for (const CallDelta& call : calls)
             groups.add(call);
         if (!settings.histogram() && !options.failed_only && settings.driver) {
-            // A wait that began before the interval and is pending, one that returned after the interval, and one that
-            // began before tracing.
+            // Three waits: one that began before the interval and is pending, one that returned after the interval, and
+            // one that began before tracing.
             const call_key still = waits(golden::solver, WAIT_STREAM, "cuStreamSynchronize", 1, 1, 0, 0x10).key;
             groups.add(Waiting::Part{still, 5'250'000'000, 2'000'000'000, true});
             groups.add(Waiting::Part{waits(golden::trainer, WAIT_CONTEXT, "cuCtxSynchronize", 1, 1).key, 700'000'000,

@@ -24,7 +24,7 @@ namespace {
 
 using captured::json;
 
-// The kernel side sends names from the innermost directory outwards.
+// Builds a record of a cgroup path. The BPF programs send directory names from the innermost outwards.
 cgroup_path path_of(std::initializer_list<std::string_view> names)
 {
     cgroup_path path{};
@@ -47,7 +47,8 @@ void add_process(Processes& processes, const image& who, std::string_view comm, 
     record.cgroups = {who.pid, 0};
     record.v2 = path;
     processes.learn(record);
-    processes.learn_thread(who, who.pid + 10, std::to_array("pt_autograd_0\0\0"), false); // the thread in calls_of()
+    processes.learn_thread(who, who.pid + 10, std::to_array("pt_autograd_0\0\0"), false); // this thread makes the calls
+                                                                                          // of calls_of()
 }
 
 std::vector<std::string> list_of(std::istream& stream)
@@ -194,7 +195,7 @@ std::string written(const Options& options, const std::function<void(Output&)>& 
 {
     if (!options.json)
         return captured::written(make_text_output(options.timestamps), print).out;
-    // Removes the time of day of events: it is computed from the current time.
+    // Removes the time of day of events, because it is computed from the current time and differs between runs.
     static const std::regex of_call(R"re(("type":"event",)"time":"[^"]*",("time_ns"))re");
     return std::regex_replace(captured::written(make_json_output(), print).out, of_call, "$1$2");
 }
@@ -214,7 +215,8 @@ void compare(const std::string& name, const std::string& shown)
 
 namespace {
 
-// Cuts the text after n lines, so that differences stay readable. Another section checks the totals of all rows.
+// Returns the first n lines of the text, so that golden files and differences stay short. The section on totals checks
+// the remaining rows.
 std::string first_lines(const std::string& text, size_t n)
 {
     size_t end = 0;
@@ -224,7 +226,7 @@ std::string first_lines(const std::string& text, size_t n)
     return text.substr(0, end) + (more ? fmt::format("... and {} more\n", more) : "");
 }
 
-// True if the options only affect tables of text.
+// Returns true if the options only affect text tables, not JSON.
 bool is_text_only(const std::string& words)
 {
     static const std::regex options("(^|.* )(-T|-r|-X|-s|--columns|--names)( .*|$)");
@@ -249,7 +251,7 @@ std::vector<json> records(const Subject& tool, const std::string& more)
     return all;
 }
 
-// The output of --columns help.
+// Returns the output of --columns help.
 std::string columns_help(const Subject& tool)
 {
     Options options;
@@ -299,7 +301,7 @@ double sum_of(const json& row, std::span<const char* const> keys)
     return sum;
 }
 
-// Keys with a number in at least one row.
+// Returns the keys that have a number as value in at least one row.
 std::set<std::string> numbers_of(const std::vector<json>& rows)
 {
     std::set<std::string> keys;
@@ -350,7 +352,8 @@ void check(const Subject& tool)
         const std::vector<json> rows = records(tool, "");
         REQUIRE(rows.size() > 2);
         for (const std::string& key : numbers_of(rows)) {
-            if (key == "interval_ns" || key == tool.sort) // the same in all rows; not sorted by its value alone
+            if (key == "interval_ns" || key == tool.sort) // interval_ns is the same in all rows; the default key has
+                                                          // further sort criteria
                 continue;
             INFO(key);
             const std::vector<json> sorted = records(tool, " -s " + key);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Golden tests: a tool's tables and histograms of a few fixed calls, for many command lines. golden/TOOL.txt has the
-// expected text and JSON. GPUSNOOP_GOLDEN=write rewrites these files; review the difference before committing it.
+// Golden tests: for many command lines, a tool prints tables and histograms of a few fixed calls. golden/TOOL.txt has
+// the expected text and JSON. With GPUSNOOP_GOLDEN=write, the tests rewrite these files; review the differences before
+// you commit them.
 #pragma once
 
 #include "attach/probes.hpp"
@@ -28,17 +29,17 @@ struct TestProcesses : Processes {
     TestProcesses();
 };
 
-// Parses a command line of options that affect the output. parse_option: parses an option that only this tool has;
+// Parses a command line with options that affect the output. `parse_option` parses an option that only this tool has;
 // `more` is the rest of the line.
 void parse_words(const std::string& words, Options& options, CallSettings& settings,
                  const std::function<bool(std::string_view word, std::istream& more)>& parse_option);
 
-// n calls of ns_each each. symbol: a function of the probe table, or empty.
+// Returns `n` calls with a duration of `ns_each` each. `symbol` is a function of the probe table, or empty.
 CallDelta calls_of(const image& who, uint8_t kind, std::string_view symbol, uint64_t n, uint64_t ns_each);
 // The whole probe table; the calls' function numbers are indices into it.
 std::span<const Probe> all_probes();
 
-// Optional measurements of the kernel side that this run enables.
+// Optional measurements that a run enables in the BPF programs.
 struct Measures {
     bool durations;
     bool results;
@@ -47,11 +48,12 @@ struct Measures {
 // End of the interval: 2026-01-01 10:00:00.123456 UTC.
 inline constexpr uint64_t wall_ns = 1767261600'123456789;
 
-// The calls as the kernel side would count them in this run: without measurements and calls that the run excludes.
+// Returns the calls as the BPF programs would count them in this run: without calls and measurements that its options
+// exclude.
 std::vector<CallDelta> as_measured(const std::vector<CallDelta>& calls, const Options& options,
                                    const CallSettings& settings, Measures measures);
 
-// Stacks of rows, if stacks are shown.
+// Returns a function that returns a row's stack, if stacks are shown.
 inline auto frames_of(const CallSettings& settings)
 {
     return [&settings](const CallKey& key, const WhoSeen&) -> Frames {
@@ -62,29 +64,30 @@ inline auto frames_of(const CallSettings& settings)
     };
 }
 
-// The text or JSON that print() writes.
+// Returns the text or JSON that print() writes.
 std::string written(const Options& options, const std::function<void(Output&)>& print);
 
-// Compares with golden/NAME.txt, or rewrites it (GPUSNOOP_GOLDEN=write).
+// Compares `shown` with golden/NAME.txt, or rewrites that file (GPUSNOOP_GOLDEN=write).
 void compare(const std::string& name, const std::string& shown);
 
 // The tool under test.
 struct Subject {
     std::string name;
     std::string sort;                   // default sort key
-    std::span<const char* const> modes; // command lines
+    std::span<const char* const> modes; // command lines whose output is in the golden file
     std::string full_table;             // options for the table with all measurements
     std::span<const char* const> by;    // dimensions of --by
     std::span<const char* const> sums;  // JSON keys whose totals are the same for every --by
     std::function<std::string(const std::string& words, bool json)> run;
     std::function<void(const Options&, const std::string& sort)> check_fields;
-    // If `rate` is the sort key, rows are ordered by the sum of the keys in `rate_of`, even rows without a rate.
+    // If `rate` is the sort key, rows are sorted by the sum of the keys in `rate_of`, including rows without a rate.
     std::string rate = {};
     std::span<const char* const> rate_of = {};
 };
 void check(const Subject& subject);
 
-// `Tool` has these fields, Settings, validate_options(), parse_option(), measures(), calls() and print().
+// `Tool` must have the fields of Subject, and Settings, validate_options(), parse_option(), measures(), calls() and
+// print().
 template<class Tool>
 void check()
 {

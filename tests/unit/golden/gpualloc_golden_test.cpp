@@ -76,7 +76,7 @@ struct GpuAlloc {
         CallDelta call = golden::calls_of(who, kind, symbol, n, 2'000 + bytes_each / 100);
         call.key.memory.holding = static_cast<uint8_t>(what);
         call.key.memory.size = bytes_each ? static_cast<uint16_t>(histogram_bucket(bytes_each)) : uint16_t{BUCKET_NONE};
-        call.key.subject = ends_with_context(what) ? 7 : 0; // context number
+        call.key.subject = ends_with_context(what) ? 7 : 0; // subject: number of the context
         call.key.result = result;
         call[CALL_LAST] = 1000 + n;
         call[MEMORY_BYTES] = n * bytes_each;
@@ -85,7 +85,7 @@ struct GpuAlloc {
         return call;
     }
 
-    // A free is counted under the function that allocated.
+    // Calls of three processes. A free has the name of the function that allocated the memory.
     static std::vector<CallDelta> calls()
     {
         using namespace golden;
@@ -95,8 +95,9 @@ struct GpuAlloc {
             memory(trainer, KIND_ALLOC, "cuMemAlloc_v2", HOLDING_DEVICE, 3, 9'000'000'000, 2),
             memory(trainer, KIND_ALLOC, "cuMemAllocAsync", HOLDING_POOL, 500, 4096),
             memory(trainer, KIND_FREE, "cuMemAllocAsync", HOLDING_POOL, 400, 4096),
-            memory(trainer, KIND_ALLOC, "cuMemAllocAsync", HOLDING_POOL, 2, 777),        // untracked: the table is full
-            memory(trainer, KIND_ALLOC, "cuGraphAddMemAllocNode", HOLDING_POOL, 1, 640), // under capture
+            memory(trainer, KIND_ALLOC, "cuMemAllocAsync", HOLDING_POOL, 2, 777),        // untracked, because the table
+                                                                                         // is full
+            memory(trainer, KIND_ALLOC, "cuGraphAddMemAllocNode", HOLDING_POOL, 1, 640), // recorded during a capture
             memory(solver, KIND_ALLOC, "cuMemCreate", HOLDING_VMM, 2, 2 << 20),
             memory(solver, KIND_ALLOC, "cuMemAddressReserve", HOLDING_RESERVED, 1, 1 << 30),
             memory(solver, KIND_ALLOC, "cuArrayCreate_v2", HOLDING_ARRAY, 1, 65'536),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines about single processes, and the table of leaks: golden/lines.txt has the expected output.
+// Tests lines about single processes, and the table of leaks. golden/lines.txt has the expected output.
 #include "../output/captured.hpp"
 #include "bpf/shared/call.h"
 #include "golden.hpp"
@@ -34,7 +34,7 @@ Holdings held()
     };
     allocate(golden::trainer, HOLDING_DEVICE, 3, 40, 2'000'000);
     allocate(golden::trainer, HOLDING_POOL, 4, 500, 4096);
-    allocate(golden::trainer, HOLDING_RESERVED, 5, 1, 1 << 30); // addresses, no memory
+    allocate(golden::trainer, HOLDING_RESERVED, 5, 1, 1 << 30); // reserved addresses do not count as memory
     allocate(golden::solver, HOLDING_PINNED, 6, 7, 100'000);
     return holdings;
 }
@@ -74,9 +74,9 @@ void xids(Output& output, const Options&)
         CALL_SUBJECT, {}};
     recent.calls[1] = {
         99 * second + second / 2, 5'000, 0xc0104629, -9, {1, NODE_NVIDIA_GPU, OUTCOME_ERRNO}, ENTRY_IOCTL, 0, {}};
-    recent.calls[2].kind = 0; // being written
+    recent.calls[2].kind = 0; // 0: the entry is just being written
     nvioctl::print_xid(output, report, recent, processes, golden::wall_ns);
-    // Errors without recorded calls; without a text in the log; and with an unknown number.
+    // An Xid without recorded calls, one without a text in the log, and one with an unknown number.
     nvioctl::print_xid(output, report, {}, processes, golden::wall_ns);
     nvioctl::print_xid(output, {79, 0, "0000:3b:00", "", {}, ""}, {}, processes, golden::wall_ns);
     nvioctl::print_xid(output, {9999, 0, "", "", 77, ""}, {}, processes, golden::wall_ns);
