@@ -19,9 +19,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr ScanQueue::Clock::duration tick_budget = 50ms; // maximum per attach_waiting(), so that reports are on time
-// If no scan makes progress for this long at startup, tracing begins without the unfinished scans. It also begins after
-// five times this time in total. Calls of unscanned processes are lost. Longer than the hang timeout of helpers, so
-// that a scan can be repeated after a file made it hang.
+// At startup, tracing begins without the unfinished scans if no scan makes progress for this time, or after five times
+// this time in total. Calls of a process are lost until its scan is finished. Longer than the hang timeout of helpers,
+// so that a scan can be repeated after a file made it hang.
 constexpr std::chrono::milliseconds stall_timeout = 4s;
 // A driver that forwards calls to a second driver is expected to load it within this time. Most load it at once.
 constexpr ScanQueue::Clock::duration second_driver_window = 2s;
@@ -375,7 +375,7 @@ bool Attacher::link_all(Attachment& attachment)
 // attached, because with half of the probes only half of the calls would be counted.
 void Attacher::check_descriptors(const CudaFile& file) const
 {
-    constexpr size_t reserve = 16; // descriptors for other purposes
+    constexpr size_t reserve = 16; // descriptors kept free for other purposes
     size_t needed = 0;
     for (const Hook& hook : hooks_)
         needed += linker_.descriptors(hook, file);

@@ -61,7 +61,7 @@ public:
     // attached, Options::release is called with Held::id.
     void scan_held(Targets::Held held) { held_.push_back(std::move(held)); }
     struct Attached {
-        bool added = false;        // probes were attached to a file
+        bool added = false;        // true if probes were attached to a file
         std::optional<pid_t> user; // the last process found to map a probed file
     };
     // Attaches to the files found so far, and starts the queued scans that are due. Does not wait for scans to finish.

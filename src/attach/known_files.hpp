@@ -60,8 +60,8 @@ struct CudaFile {
     // O_PATH, which cannot block in the file system.
     Fd file;
     FileGuard guard{};
-    bool suspended = false; // a writer opened it; it has no probes until a helper has reexamined it
-    bool examining = false; // a helper is reexamining it
+    bool suspended = false; // a writer has opened the file, so it has no probes until a helper has reexamined it
+    bool examining = false; // true while a helper reexamines it
     FileGuard::Clock::time_point suspended_at, examine_at; // examine_at: earliest time to reexamine it
     unsigned times_suspended = 0, times_reported = 0;
     unsigned helpers_lost = 0; // helpers that hung or crashed while reexamining it

@@ -39,8 +39,8 @@ struct Hook {
 using Link = std::shared_ptr<void>;
 using Links = std::vector<Link>;
 
-Link own_link(bpf_link* link); // from libbpf
-Link own_link(Fd fd);          // from BPF_LINK_CREATE
+Link own_link(bpf_link* link); // takes ownership of a link from libbpf
+Link own_link(Fd fd);          // takes ownership of a link from BPF_LINK_CREATE
 
 // Attaches a program to the tracepoint with this id (tracepoint_id()) for one process, or for all if pid is 0. If the
 // kernel refuses, returns null and sets errno.

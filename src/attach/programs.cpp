@@ -123,7 +123,7 @@ bool may_use_private_stack(const bpf_object* object)
 namespace {
 
 constexpr uint64_t runs_min = 1000;
-constexpr double stats_overhead_ns = 57; // time that the kernel reports for an empty program (6.18, EPYC)
+constexpr double stats_overhead_ns = 57; // time that the kernel reports for an empty program (Linux 6.18, AMD EPYC)
 
 } // namespace
 

@@ -237,7 +237,7 @@ bool is_confidentiality_lockdown()
 void restore_user_reads(std::span<bpf_insn> code)
 {
     for (bpf_insn& one : code) {
-        if (one.code != (BPF_JMP | BPF_CALL) || one.src_reg) // BPF_PSEUDO_CALL, BPF_PSEUDO_KFUNC_CALL
+        if (one.code != (BPF_JMP | BPF_CALL) || one.src_reg) // with src_reg, not a call of a helper
             continue;
         if (one.imm == BPF_FUNC_probe_read)
             one.imm = BPF_FUNC_probe_read_user;

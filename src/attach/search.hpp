@@ -24,7 +24,7 @@ struct Targets::Search {
 
     SearchRequest request{};
     CudaFile* suspended_file = nullptr; // file to reexamine (Kind::reexamine); null if it was dropped meanwhile
-    std::optional<uint64_t> held{};     // see Targets::Held
+    std::optional<uint64_t> held{};     // Targets::Held::id; nullopt if no paused process waits for this scan
     pid_t helper = -1;
     uint64_t user = 0; // owner (owner_of()) of the process to scan
     std::optional<Candidate> examining{};

@@ -71,9 +71,9 @@ void fields(auto& each, same_as_const<SearchVerdict> auto& v)
 
 // Contents of an examined candidate.
 struct ExaminedFile {
-    bool cuda = false; // if false, not a CUDA file, and the other fields are unset
+    bool cuda = false; // false if this is not a CUDA file; the other fields are then unset
     Library library = Library::driver;
-    uint32_t cookie_word = 0; // as in CudaFile
+    uint32_t cookie_word = 0; // CudaFile::cookie_word
     int watch = -1;           // inotify watch descriptor; -1 if none
     std::vector<Place> places;
     std::vector<std::string> missing;

@@ -32,7 +32,7 @@ namespace gpusnoop {
 
 namespace {
 
-// Loads an empty program to try links with.
+// Loads an empty BPF program, with which try_link() creates a link.
 Fd load_empty_program(int attach_type)
 {
     const bpf_insn code[] = {

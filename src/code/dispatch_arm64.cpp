@@ -118,7 +118,7 @@ private:
 
     State state_;
     bool reached_ = true;
-    std::map<uint64_t, State> branch_states_; // by branch target
+    std::map<uint64_t, State> branch_states_; // branch target -> merged state of the branches to it
     FilledTable table_;
 };
 

@@ -147,7 +147,7 @@ struct Elf::Impl {
     std::unique_ptr<::Elf, End> elf;
     std::span<const Elf64_Phdr> segments;
     std::optional<SymbolTable> tables[2];           // .symtab and .dynsym, read on first use
-    std::optional<DynamicSymbols> without_sections; // read on first use
+    std::optional<DynamicSymbols> without_sections; // symbols if there are no section headers, read on first use
     std::optional<std::vector<Located>> located;    // all symbols by address, sorted on first use
 
     explicit Impl(Fd fd);

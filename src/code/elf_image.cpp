@@ -15,8 +15,8 @@ namespace {
 
 constexpr uint64_t block_size = 4096;
 constexpr size_t blocks_max = 512;             // cached blocks per file; limited because hundreds of files may be open
-constexpr uint64_t dynamic_max = 4096;         // maximum entries; real files have about thirty
-constexpr uint64_t relocations_max = 16 << 20; // maximum entries; cuBLASLt 13.0 has 375,000
+constexpr uint64_t dynamic_max = 4096;         // maximum entries of the dynamic section; real files have about thirty
+constexpr uint64_t relocations_max = 16 << 20; // maximum relocations per table; cuBLASLt 13.0 has 375,000
 constexpr size_t found_max = 64;
 
 } // namespace

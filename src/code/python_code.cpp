@@ -144,7 +144,7 @@ std::optional<int64_t> line_of_locations(const LineTable& table, int64_t offset)
 {
     enum Kind : uint8_t { one_line_first = 10, one_line_last = 12, no_columns = 13, long_form = 14, no_line = 15 };
     VarintReader entries(table.bytes);
-    // Unsigned, because a hostile table can overflow it.
+    // Unsigned, because a hostile table can make the sum overflow.
     uint64_t line = static_cast<uint64_t>(table.first_line);
     for (int64_t end = 0; !entries.done();) {
         const uint8_t head = entries.byte();

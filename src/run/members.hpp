@@ -47,7 +47,7 @@ private:
     Descendants descendants_;
     // processes that mapped a CUDA library and are not targets; they may be descendants whose fork is not reported yet
     std::set<pid_t> strangers_;
-    std::set<pid_t> leaving_; // exited processes that may still have their memory
+    std::set<pid_t> leaving_; // exited processes whose memory may not be released yet
     bool warned_limit_ = false;
 };
 
@@ -84,7 +84,7 @@ private:
     Attacher* attacher_;
     std::optional<Family> family_;
     std::set<pid_t> members_; // processes in the cgroup at the last scan
-    std::set<pid_t> leaving_; // exited processes that may still have their memory
+    std::set<pid_t> leaving_; // exited processes whose memory may not be released yet
 };
 
 } // namespace gpusnoop

@@ -100,7 +100,7 @@ void drop_capabilities()
         CAP_SYS_ADMIN,       CAP_BPF,    CAP_PERFMON,      CAP_SYS_PTRACE,   CAP_CHECKPOINT_RESTORE,
         CAP_DAC_READ_SEARCH, CAP_SYSLOG, CAP_DAC_OVERRIDE, CAP_SYS_RESOURCE, CAP_IPC_LOCK,
         CAP_SETUID,          CAP_SETGID, CAP_KILL,         CAP_LEASE};
-    keep_capabilities(needed); // a failure does no harm
+    keep_capabilities(needed); // if this fails, the run continues with more capabilities than needed
 }
 
 namespace {
@@ -139,8 +139,8 @@ void raise_descriptor_limit()
 // (1.4) have already opened descriptors for a few of them.
 void check_descriptors(const bpf_object* object, size_t processes)
 {
-    // For streams, timers, signals, helpers' sockets, file watches and libbpf's links (27 after attaching to the first
-    // file), plus 16 that Attacher keeps free.
+    // Descriptors for streams, timers, signals, helpers' sockets, file watches and libbpf's links (27 after attaching
+    // to the first file), plus 16 that Attacher keeps free.
     constexpr size_t others = 44;
     // one per CPU for MappingWatch
     size_t needed = others + processes + static_cast<size_t>(libbpf_num_possible_cpus());

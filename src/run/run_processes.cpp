@@ -35,7 +35,7 @@ void Run::serve_gate()
     loop_->remove(gate.descriptor());
     if (!std::exchange(gate_explained_, true))
         warn("the gatekeeper process (gpusnoop-gate) has exited, so the program is not paused while probes are "
-             "attached to a new library: its calls in the first milliseconds after loading are missed");
+             "attached to a new library: its calls in the first milliseconds after loading the library are missed");
 }
 
 void Run::serve(MappingGate::Event event)
@@ -58,8 +58,9 @@ void Run::serve(MappingGate::Event event)
         break;
     case refused:
         warn(fmt::format("cannot pause the program while probes are attached to a new library (seccomp: {}), so its "
-                         "calls in the first milliseconds after loading are missed, unless the driver is in a standard "
-                         "folder; pausing needs CAP_SYS_ADMIN and fails if another seccomp listener is installed",
+                         "calls in the first milliseconds after loading the library are missed, unless the driver is "
+                         "in a standard folder; pausing needs CAP_SYS_ADMIN and fails if another seccomp listener is "
+                         "installed",
                          errno_text(event.error)));
         [[fallthrough]];
     case ended:

@@ -111,7 +111,7 @@ struct RunHooks {
 // Parameters of a run, derived from the options.
 struct RunPlan {
     std::string traced;              // name of the traced events in the banner, such as "kernel launches"
-    std::string noun;                // singular of that, such as "launch" in "no launch in 5 s"
+    std::string noun;                // singular of `traced`, such as "launch" in "no launch in 5 s"
     std::vector<Program> programs{}; // empty if there are no user-space probes
     bool durations = false;      // durations are shown, so the probe overhead that they include is measured and printed
     bool needs_returns = false;  // without return probes, the tool's output would be useless
@@ -146,7 +146,7 @@ struct Opened {
 
 // A record from the ring buffer, or from the lines of -e.
 struct RingRecord {
-    uint32_t type; // RECORD_*
+    uint32_t type; // RECORD_* (bpf/shared/record.h)
     const void* data;
     size_t size;
 
@@ -198,7 +198,7 @@ public:
     void on_exit(pid_t pid) { leaving_.insert(static_cast<uint32_t>(pid)); }
     // Processes whose exit event was lost.
     std::set<pid_t> exits_missed() { return processes_->exited(); }
-    uint64_t calls_differing() const; // see UserStacks::mismatches_since_last()
+    uint64_t calls_differing() const; // calls with other callers than shown (UserStacks::mismatches_since_last())
 
 protected:
     CommandLine& command_line() { return *command_line_; }
