@@ -21,7 +21,7 @@ using namespace json;
 namespace {
 
 std::string path;
-bool appended; // started by exec of another workload
+bool appended; // true if another workload started this program by exec
 std::mutex lock;
 std::map<Call, Tally> calls;
 

@@ -39,7 +39,7 @@ struct Call {
     bool implied = false;  // not a call, but memory freed by a call listed elsewhere
     uint64_t kernels = 0;  // kernels that one call starts
     std::optional<Data> data;
-    std::optional<bool> synchronous; // the caller waits for the device; only for timed kinds
+    std::optional<bool> synchronous; // the caller waits for the device; unset for kinds that are not timed
     // These are set by add().
     int tid = 0;
     std::string comm;

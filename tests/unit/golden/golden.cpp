@@ -352,8 +352,7 @@ void check(const Subject& tool)
         const std::vector<json> rows = records(tool, "");
         REQUIRE(rows.size() > 2);
         for (const std::string& key : numbers_of(rows)) {
-            if (key == "interval_ns" || key == tool.sort) // interval_ns is the same in all rows; the default key has
-                                                          // further sort criteria
+            if (key == "interval_ns" || key == tool.sort) // equal in all rows; sorted by more keys
                 continue;
             INFO(key);
             const std::vector<json> sorted = records(tool, " -s " + key);

@@ -95,8 +95,7 @@ struct GpuAlloc {
             memory(trainer, KIND_ALLOC, "cuMemAlloc_v2", HOLDING_DEVICE, 3, 9'000'000'000, 2),
             memory(trainer, KIND_ALLOC, "cuMemAllocAsync", HOLDING_POOL, 500, 4096),
             memory(trainer, KIND_FREE, "cuMemAllocAsync", HOLDING_POOL, 400, 4096),
-            memory(trainer, KIND_ALLOC, "cuMemAllocAsync", HOLDING_POOL, 2, 777),        // untracked, because the table
-                                                                                         // is full
+            memory(trainer, KIND_ALLOC, "cuMemAllocAsync", HOLDING_POOL, 2, 777),        // untracked: the table is full
             memory(trainer, KIND_ALLOC, "cuGraphAddMemAllocNode", HOLDING_POOL, 1, 640), // recorded during a capture
             memory(solver, KIND_ALLOC, "cuMemCreate", HOLDING_VMM, 2, 2 << 20),
             memory(solver, KIND_ALLOC, "cuMemAddressReserve", HOLDING_RESERVED, 1, 1 << 30),

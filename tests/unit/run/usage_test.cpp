@@ -315,7 +315,7 @@ void check(const NamedTool& tool, const Mistake& mistake)
 
 } // namespace
 
-TEST_CASE("a mistake on the command line is rejected by name")
+TEST_CASE("a mistake on the command line is rejected with a message that names it")
 {
     for (const Mistake& mistake : mistakes)
         check(*std::ranges::find(tools, mistake.tool, &NamedTool::name), mistake);
