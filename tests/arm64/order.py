@@ -108,7 +108,7 @@ def faults_of_front_end():
     assembly = subprocess.run(command, input=source, text=True, stdout=subprocess.PIPE, check=True).stdout
     for instruction in (r"ldap?r\b", r"stlr\b"):
         if not re.search(rf"^\s*{instruction}", assembly, re.M):
-            yield f"src/base/shared_word.hpp: no {instruction} in\n{assembly}"
+            yield f"src/base/shared_word.hpp: no {instruction} in this code:\n{assembly}"
 
 
 def faults_of_sources():

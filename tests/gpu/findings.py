@@ -250,7 +250,7 @@ def found_by(finding, given, check, unable):
 
 
 def run(given, missing, check, wanted, start):
-    """Starts all findings; returns functions that return their results. `missing`: {BPF or DEVICE: why it is
-    unavailable, None if it is available}."""
+    """Starts all findings. Returns a function for each finding, which returns its results. `missing`: {BPF or DEVICE:
+    why it is unavailable, None if it is available}."""
     return [start(found_by, finding, given, check, next(filter(None, map(missing.get, sorted(needs))), None))
             for finding, needs in findings if wanted(f"findings.{finding.__name__}")]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a program under CUPTI and the tools at the same time; their counts must be equal for each function."""
+"""Runs a program under CUPTI and the tools at the same time. Both must count the same number of calls of each
+function."""
 import collections
 import contextlib
 import glob
@@ -98,10 +99,10 @@ def lines(path):
 
 
 def run(build, cupti, command, env, forks, seconds=300):
-    """Returns the witness's reports, one per process; the rows of each tool by name; and the truth file, if there is
-    one. The program must open the driver, and then wait for a line of input or for the file {folder}/go before it makes
-    calls. {folder} is replaced in its arguments and variables. `forks`: children are included, so the tools trace all
-    processes."""
+    """Returns the witness's reports (one per process), the rows of each tool by name, and the lines of the program's
+    truth file, if it writes one. The program must open the driver, and then wait for a line of input or for the file
+    {folder}/go before it makes calls. {folder} is replaced in its arguments and variables. `forks`: children are
+    included, so the tools trace all processes."""
     with tempfile.TemporaryDirectory(prefix="gpusnoop-witness-") as name:
         folder, running = pathlib.Path(name), []
         extra = {"CUDA_INJECTION64_PATH": str(build / "gpu/witness.so"), "WITNESS_CUPTI": str(cupti), "WITNESS_FOLDER": name}

@@ -36,7 +36,7 @@ kernel_argument = r"(\d+\.\d+|newest)(-16k|-64k)?"
 # Modules that the guest needs before it can mount its root. Their dependencies are read from the modules.
 wanted = ("virtio_pci", "9pnet_virtio", "9p", "overlay")
 
-# Libraries that programs for building modules may need in a newer version than the host's.
+# Libraries for which Debian's programs for building modules may need a newer version than the host has.
 libraries = ("libc6", "libelf1t64", "zlib1g", "libzstd1")
 
 # Increment if the contents of cached images change.
@@ -124,7 +124,7 @@ def packages_of(release, names):
     """Returns for a release: (its modules are available, modules can be built for it, packages to unpack)."""
     version, series = release.partition(f"-{machines.chosen.architecture}")[0], ".".join(release.split(".")[:2])
     image, binary, modules = (f"linux-{kind}-{release}" for kind in ("image", "binary", "modules"))
-    boot = [binary, modules] if binary in names else [image]  # since 6.19 linux-image only depends on both
+    boot = [binary, modules] if binary in names else [image]  # since 6.19, linux-image only depends on these two
     whole = set(boot) <= names
     kbuild = next((name for name in (f"linux-kbuild-{version}", f"linux-kbuild-{series}") if name in names), "none")
     headers = [f"linux-headers-{release}", f"linux-headers-{version}-common", kbuild]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Builds Python interpreters that Debian does not package, for the emulated arm64 machine: those of Ubuntu 20.04, 22.04
-and 24.04, from Ubuntu's sources. Takes four minutes each, once. They are kept in the machine's root.
+and 24.04, from Ubuntu's sources. Takes four minutes each, once. They are stored in the emulated machine's root.
 
     scripts/install-deps cross; tests/kernels/pythons.py"""
 import hashlib
@@ -55,7 +55,7 @@ def build(version, place, root):
     (native / python).symlink_to("python")
     headers, objects = f"-I{usr}/include/{triplet}", f"-L{usr}/lib/{triplet}"
     environment = os.environ | {
-        "PATH": f"{native}:{os.environ['PATH']}",  # up to 3.10, configure searches the native interpreter here
+        "PATH": f"{native}:{os.environ['PATH']}",  # up to 3.10, configure searches here for the native interpreter
         "CPPFLAGS": headers, "LDFLAGS": objects, "LIBFFI_CFLAGS": headers, "LIBFFI_LIBS": f"{objects} -lffi"}
     cross.mkdir()
     images.run("../configure", *options, f"--build={images.run('gcc', '-dumpmachine').strip()}", f"--host={triplet}",

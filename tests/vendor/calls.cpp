@@ -63,8 +63,8 @@ int call(void* function, A... arguments)
     return reinterpret_cast<int (*)(A...)>(function)(arguments...);
 }
 
-// Handles of objects that do not exist. They point to zeros, because drivers since 580 read a stream before they detect
-// that they were never initialised; zeros are an unknown stream.
+// Handles of objects that do not exist. They point to zeros, because drivers since 580 read the stream object before
+// they check for a missing cuInit(). Zeros are an unknown stream.
 uint64_t handle(uint32_t number)
 {
     constexpr size_t object_size = 0x4000, max_objects = 1000;

@@ -32,7 +32,8 @@ class Labels:
 
 
 def same_table(tool, truth, errors=True):
-    """Compares rows by kernel: counts, failures, and the shape, which is the same for all calls with a handle."""
+    """Compares rows by kernel: counts, failures, and the launch shape, which is the same for all calls with one
+    handle."""
     want, got, label = {}, {}, Labels(truth)
     for call in truth:
         seen = want.setdefault(label(call), [measures[call["kind"]], 0, 0, *shape(call)])

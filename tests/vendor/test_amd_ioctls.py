@@ -55,8 +55,8 @@ def table_has_all_commands(which):
 
 @case(each={driver: driver for driver in headers})
 def headers_have_all_commands(driver):
-    """Each command of the table that has a size is in a header. A name can have two codes: the struct of a queue grew
-    in 6.12."""
+    """Each command in the table that has a size is in one of the headers. A name can have two codes: the struct of a
+    queue grew in 6.12."""
     made = set().union(*(commands(version, header(version, driver)).values() for version in ("6.12", "newest")))
     unknown = {name for name, codes in table(driver).items() if max(codes) >> 16 and not codes & made}
     equal(unknown, set(), "commands that no header has")

@@ -41,7 +41,7 @@ waiting = {"cuCtxSynchronize": "context", "cuStreamSynchronize": "stream", "cuEv
 
 @case(each={f"{version}-{function}": (version, function) for version in drivers for function in waiting})
 def hung_before_tracing(of):
-    """Threads that sleep and spin within NVIDIA's code, which has no symbols."""
+    """Reports threads that sleep or spin in NVIDIA's code, which has no symbols."""
     version, function = of
     caller = Caller(driver(version))
     for how in "", " spin":

@@ -13,7 +13,7 @@ import vendor
 from harness import Skip, case, check, equal
 from programs import Tool, Workload
 
-# Simulates a user of the picture, and records what is visible after each action.
+# Simulates a user who clicks and searches in the SVG, and records what is visible after each action.
 script = """<script><![CDATA[
 const shown = () => Array.from(document.querySelectorAll('.f')).filter(g => g.style.display !== 'none');
 const at = id => document.getElementById(id);

@@ -14,8 +14,8 @@ from test_vendor_names import scan
 import vendor
 from vendor import exports, fetched, programs
 
-# {version: (file, exported functions, functions whose probe is placed in another one, single-stepped functions)}. 8
-# functions of 7.2.4 forward to functions that do not exist (hipGraph...ExternalSemaphores...), and would jump to 0.
+# {version: (file, exported functions, functions whose probe is placed in another function, single-stepped functions)}.
+# 8 functions of 7.2.4 forward to functions that do not exist (hipGraph...ExternalSemaphores...), and would jump to 0.
 builds = {
     "5.2": ("libamdhip64.so.5.2.21153", 407, 0, 8),
     "5.7": ("libamdhip64.so.5.7.31921", 457, 0, 6),

@@ -29,7 +29,8 @@ def counted(tool):
 
 @case(each=each_driver)
 def every_copying_function_is_known(version):
-    """The table has all copying functions that the driver exports, and the caller calls each of them."""
+    """The probe table contains all copying functions that the driver exports, and the test program calls each of
+    them."""
     exported = {name for name in exports(driver(version)) if copying.fullmatch(name)}
     known = {row.name for row in table() if row.layer == "driver"}
     # No program calls functions with 32-bit addresses or of CUDA 3.1, so the table has no rows for them.

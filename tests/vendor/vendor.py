@@ -16,8 +16,8 @@ fetched = harness.build / "vendor"
 programs = harness.build / "vendor-tests"
 fetch_error = ""  # last message of tests/vendor/fetch, if it failed
 
-# {driver version: offset of the best probe on nearly all of its functions}. Before 580, functions are thunks. In 580
-# they begin with a stack frame. In 595 the thunk's test is followed by a stack frame.
+# {driver version: offset of the best probe position in nearly all of its functions}. Before 580, functions are thunks.
+# In 580 they begin with a stack frame. In 595 the thunk's test is followed by a stack frame.
 drivers = {"470": 10, "535": 10, "550": 10, "580": 0, "595": 10}
 
 runtimes = {

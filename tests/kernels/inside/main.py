@@ -59,7 +59,7 @@ def choose():
             sys.exit(f"no such cases: {missing}")
 
 
-# Runs only in the guest: no other program interferes there, and cases fail if they leave anything behind.
+# Runs only in the guest, since cases fail if another program interferes.
 tier = os.environ.get("GPUSNOOP_TIER")
 if not tier:
     sys.exit("main.py: do not run this directly; use tests/kernels/run")
