@@ -11,9 +11,9 @@ from truth import same_counts
 
 
 def check_others_hit_no_probes(tier, select, end, **options):
-    """Traces a workload with these options, and checks that meanwhile another workload and its child hit no breakpoint
-    and run no BPF program. select(pid) returns the arguments that make the tool trace only that process; end(tool) ends
-    the tool."""
+    """Traces a workload with these options. Checks that another workload and its child hit no breakpoint and run no BPF
+    program during that time. select(pid) returns the arguments that make the tool trace only that process; end(tool)
+    ends the tool."""
     system.need_tier(tier)
     # With perf, probes are detached one by one, which takes long, so use fewer.
     form, mode = ("workload-driver", []) if tier == "perf" else ("workload", ["-l", "--api", "both"])

@@ -125,7 +125,7 @@ not_callable = {"cuMemcpyWithAttributesAsync", "cuMemcpy3DWithAttributesAsync", 
 
 
 def callable_functions(layer, form="workload"):
-    """Functions that a form of the workload can call, in the table's order."""
+    """Functions that this build of the workload program can call, in the order of the probe table."""
     names = []
     for row in table():
         version = "13" if form == "workload13" else "12"

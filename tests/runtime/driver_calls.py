@@ -12,7 +12,7 @@ known = re.compile(r"nvidia|kfd|card\d|renderD\d")
 
 
 class Calls(Workload):
-    """A program that makes driver calls by script; it waits for go() first."""
+    """A program that makes the driver calls of a script, once go() is called."""
 
     def __init__(self, script, **options):
         super().__init__("touch {up}; wait {go}\n" + script, "ioctls", warm=False, **options)

@@ -98,8 +98,8 @@ def case(function=None, *, each=None, timeout=180, asan=False, alone=(), long=()
 
 
 def all_but(names, *kept):
-    """For `long`: all names except `kept`, whose cases stay in make test. For the others, make test covers tables and
-    histograms by unit/golden."""
+    """For `long`: all names except `kept`, whose cases stay in make test. unit/golden tests tables and histograms of
+    the omitted cases."""
     assert set(kept) <= set(names), set(kept) - set(names)
     return [name for name in names if name not in kept]
 

@@ -72,8 +72,8 @@ def programs_of(pid):
 
 
 def call_programs(pid):
-    """Ids of the programs of a process that run on calls. Its other programs identify files and inspect threads
-    (src/proc)."""
+    """Ids of a tool's programs that run when a traced function is called. Its other programs identify files and inspect
+    threads (src/proc)."""
     return {number for number in programs_of(pid) if not bpf.program_name(number).startswith(("mapped_inodes", "registers"))}
 
 
@@ -97,7 +97,8 @@ def launches_probed(tool, pid):
 
 
 def held_by_a_process(ids):
-    """The ids that some process holds. Checks gpusnoop's tools first, since there are many other processes."""
+    """Returns the ids of those programs that some process holds. Checks gpusnoop's tools first, since there are many
+    other processes."""
     left, others = set(ids), []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:

@@ -4,8 +4,8 @@
     main.py [--short | --long] [--together | --alone]
     main.py PATTERN...
 
---short: cases of make test. --long: the others. --together: cases that may run beside others. --alone: cases
-that must run alone."""
+-- short: cases of make test. --long: the others. --together: cases that may run while others run. --alone: cases that
+must run alone."""
 import importlib
 import pathlib
 import sys

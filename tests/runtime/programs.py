@@ -10,7 +10,7 @@ import subprocess
 import harness
 from harness import Failure, Skip, check, equal, wait_until
 
-numbers = itertools.count(1)  # make the names of files in the case's folder unique
+numbers = itertools.count(1)  # numbers that make file names in the case's folder unique
 
 # Grid of the launch by which a workload maps its libraries before it is traced. No script uses this grid, so the launch
 # can be removed from the truth.
@@ -89,7 +89,8 @@ class Workload:
         return self.wait()
 
     def truth(self):
-        """Calls that a tracer must count: without setup and the first launch, with streams named as by the tool."""
+        """Calls that a tracer must count, without setup and the first launch. Streams have the names that the tool
+        gives them."""
         return calls_in(self.wait().truth_file)
 
 
@@ -239,7 +240,7 @@ class Tool:
 
 
 def common_keys(kind):
-    """Keys that only identify the run of a line of this type."""
+    """Keys of lines of this type that only identify the run."""
     if kind == "start":
         return {"run", "monotonic_ns"}
     return {"run", "host", "boot_id", "tool", "schema", "monotonic_ns"} | ({"time"} if kind in ("attached", "table", "process", "lost", "end") else set())

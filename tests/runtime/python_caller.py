@@ -141,7 +141,7 @@ def library(i):
 
 
 def waits(i):
-    """Notes sleeps instead of launches."""
+    """Records sleeps instead of launches."""
     cu_launch(*grid)
     note(sys._getframe()); time.sleep(0.02)
     for _ in range(2):

@@ -77,7 +77,7 @@ def done(call, failed_groups=()):
 
 
 def rounds(calls):
-    """Groups the collectives of one communicator: lists with the matching call of each rank."""
+    """Groups the calls of one communicator by collective: each list has the matching call of every rank."""
     of_rank = collections.defaultdict(list)
     for call in calls:
         if is_collective(call) and not call["captured"] and done(call):

@@ -113,7 +113,8 @@ def memory_held_at_exit():
     texts = [holding, "alloc a 5000; free a", "threads 2; churn 500 keep held=50 fail=3; end", "alloc x 7 fn=cudaMallocManaged",
              "newcontext; alloc a 10; destroycontext; reserve R 4194304"]
     ending = [Workload(text + "; touch {dir}/%d; wait {dir}/end" % i) for i, text in enumerate(texts)]
-    # The tool reads the stacks of running processes once a second: the victim sleeps longer before it is killed.
+    # The tool reads the stacks of running processes once a second: the victim sleeps longer than that before it is
+    # killed.
     victim = Workload("alloc a 5000; alloc b 600 fn=cudaMallocHost; sleep 1500; touch {dir}/victim; wait {dir}/never")
     staying = Workload("alloc a 44; wait {dir}/later")
     tool = Tool("--exited", losses=True)  # it may lose stacks of unrelated processes

@@ -56,7 +56,7 @@ def check_consistent(tool):
     last = {}
     for e in tool.events:
         check(e["result_code"] or int(e["address"], 0), f"no address: {e}")
-        check(e["operation"] == "free" or "lifetime_ns" not in e, f"a lifetime in a line that is no free: {e}")
+        check(e["operation"] == "free" or "lifetime_ns" not in e, f"a line that is not a free has a lifetime: {e}")
         lasting = e["function"] == "cuMemUnmap" and e["result_code"]  # a failed unmapping removes nothing
         known = e["operation"] == "free" and kind_of(e["kind"]) != "unknown" and not lasting
         check(not known or 0 < e["lifetime_ns"] < 100e9, f"unexpected lifetime of freed memory: {e}")

@@ -107,8 +107,8 @@ def each_kind_on_a_device(script):
 
 @case(gpu=True)
 def physical_memory_on_a_device():
-    """Physical memory is held until both its mapping and its handle are released. The rows are compared with figures
-    in the script, since only the stand-in records which call freed the memory."""
+    """Physical memory is held until both its mapping and its handle are released. The rows are compared with numbers in
+    the script, since only the stand-in records the call that freed the memory."""
     workload = Workload("alloc a 2097152 fn=cuMemCreate; alloc b 4194304 fn=cuMemCreate; reserve R 16777216; map M handle=a at=R\n"
                         "map N handle=b at=R+4194304; unmap M; free a; free b; unmap N; unreserve R", "workload-driver")
     tool = Tool("-p", workload.pid, "--by", "pid,kind")

@@ -75,7 +75,7 @@ graph launch X 9 result=700; launch apply 11; graph execdestroy X; graph instant
 
 @case(each={"entry": [], "latency": ["-l"]}, asan=True)
 def kernels_of_graphs(mode):
-    """Kernels that a launch of a graph starts, on any captured stream, and in child graphs."""
+    """Kernels that a graph launch starts: those captured on any stream, and those in child graphs."""
     tool, truth = trace(graphs, "--by", "pid", *mode, form="workload-driver")
     expanded, _ = trace(graphs, "--by", "pid", "--graphs", "expand", "-l", form="workload-driver")
     counted, _ = trace(graphs, "--by", "pid", "--graphs", "count", form="workload-driver")

@@ -80,7 +80,8 @@ def events_of_members(hierarchy):
 
 @case
 def forms_of_the_argument():
-    """-c accepts a path, a path below a mount, with and without slashes, and a container's id or a prefix of it."""
+    """-c accepts a full path, a path below the mount (with or without a leading slash), a container's id, or a prefix
+    of the id."""
     name = Name()
     group = Cgroup("v2", fresh("/" + kubepods(name)))
     inside, neighbour = member(group), Workload(script)
@@ -97,7 +98,7 @@ def forms_of_the_argument():
 
 @case
 def the_hierarchy_of_systemd():
-    """systemd's v1 hierarchy has no controller; its cgroups have the same names as those of a hierarchy with one."""
+    """systemd's v1 hierarchy has no controller. Its cgroups have the same names as those of the memory hierarchy."""
     path = fresh("/trainer.service")
     named, of_memory = Cgroup("name=systemd", path), Cgroup("memory", path)
     inside = Workload(script, preexec=lambda: (named.join(), of_memory.join()))
@@ -117,7 +118,7 @@ def other_processes_hit_no_probes(tier):
 
 @case(each={"v2": "v2", "memory": "memory"})
 def descendants(hierarchy):
-    """-c includes cgroups below, but not the parent, nor a sibling whose name has the same prefix."""
+    """-c includes the cgroups below the given one, but not its parent, nor a sibling whose name has the same prefix."""
     top = fresh()
     paths = [top, f"{top}/a", f"{top}/a/b", f"{top}/a/b/c/d/e", f"{top}/other"]
     inside = [member(Cgroup(hierarchy, path)) for path in paths]
@@ -134,7 +135,7 @@ def descendants(hierarchy):
 
 @case(each={"v2": "v2", "memory": "memory"})
 def empty_cgroup(hierarchy):
-    """The first member, which uses a library that the tool does not know, joins while the tool runs."""
+    """The first member joins while the tool runs, and uses a library that the tool does not know yet."""
     group = Cgroup(hierarchy, fresh())
     tool = Tool("-c", group.path, "--by", "pid,kernel")
     first = member(group)
@@ -248,7 +249,7 @@ def removed_cgroup_ends_the_run(hierarchy):
 
 @case
 def new_cgroup_of_the_same_name():
-    """A cgroup that replaces the removed target under its name is not traced."""
+    """After the target is removed, a new cgroup with the same name is not traced."""
     group = Cgroup("v2", fresh())
     tool = Tool("-c", group.path, "--by", "pid,kernel", "-d", "60")
     inside = member(group, "launch vecadd 11")
@@ -263,7 +264,8 @@ def new_cgroup_of_the_same_name():
 # --- many processes --------------------------------------------------------------------------------------------------
 
 def chain(counts):
-    """Script in which each process is a child of the previous one. All launch once all exist and {dir}/run exists."""
+    """Script in which each process is a child of the previous one. Each one launches once all of them and the file
+    {dir}/run exist."""
     return ("launch scale 1; " + "fork\n" * len(counts) + "touch {dir}/all; wait {dir}/run\n"
             + "".join(f"launch vecadd {count}; end\n" for count in counts))
 

@@ -88,8 +88,8 @@ def owner_from_the_path(hierarchy):
 
 @case(each={"v2": "v2", "memory": "memory"}, alone=True)
 def a_node_in_a_container(hierarchy):
-    """If a Kubernetes node runs in a container, its pods count as pods, unless the host itself has pods. Then they
-    count for the node's container."""
+    """If a Kubernetes node runs in a container, its pods count as pods, unless the host itself has pods. In that case,
+    they count for the node's container."""
     name, node = Name(), secrets.token_hex(32)
     group = Cgroup(hierarchy, nested_id(name, node))
     without = Workload("launch vecadd 11", preexec=group.join)
@@ -288,7 +288,7 @@ def hint_lists_containers():
 
 @case(alone=True)
 def library_missing_on_the_host():
-    """The library is in the image and does not exist on the host: the tool opens it through the process."""
+    """The library is in the image and does not exist on the host: the tool opens it through /proc."""
     inside = contained(fresh(), "launch vecadd 1009; launch saxpy 503")
     check(not os.path.exists(inside.image.inside), f"the host has {inside.image.inside}")
     tools = [Tool("-p", inside.pid, "--by", "pid"),

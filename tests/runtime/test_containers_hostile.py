@@ -79,7 +79,7 @@ def pod_among_hostile_files():
     for make in hurting.values():
         try:
             make(host, Name())
-        except OSError:  # a file is in the way of a folder
+        except OSError:  # a file exists where a folder must be created
             pass
     name = Name()
     host.kubelet(name)
@@ -132,7 +132,8 @@ class CgroupOfUser(Cgroup):
 
 
 def in_container(path):
-    """Cgroup created by root in a container that may create cgroups; it is owned by root too."""
+    """A cgroup that root of a container has created, if the container may create cgroups. It is owned by root, like the
+    host's cgroups."""
     return lambda hierarchy, below: Cgroup(hierarchy, f"{path}/{below}")
 
 
@@ -154,7 +155,7 @@ elsewhere = {  # owner fields that rows of each fake cgroup must have
     "root_in_own_pod": {"container_id": "b" * 64, "pod_uid": own_uid},
     "many_levels": {"uid": other_uid, "unit": f"user@{other_uid}.service"},
 }
-own_cgroups = ("user_manager", "service_of_a_user")  # containers in these count for the user
+own_cgroups = ("user_manager", "service_of_a_user")  # rows of these also have the container's id
 
 
 attacks = {f"{where}_{hierarchy}": (where, hierarchy) for where in pretending for hierarchy in ("v2", "memory")}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Directions of copies whose function does not name one. They are found from traced allocations and from mappings of
-host memory. If the source or destination is unknown, the direction is unknown, never wrong."""
+"""Directions of copies whose function does not name one. The tool derives them from traced allocations and from
+mappings of host memory. If the source or destination is unknown, the direction is unknown, never wrong."""
 import json
 import subprocess
 from collections import Counter
@@ -266,7 +266,8 @@ def eight_threads_that_map_memory():
 
 @case(alone=True)
 def a_child_does_not_inherit():
-    """A forked child does not inherit device memory: its copies have host memory or unknown memory."""
+    """A forked child does not inherit device memory: addresses of its parent's device memory are unknown, and other
+    addresses are host memory."""
     script = ("alloc host 4096 fn=host; alloc d 4096; alloc p 4096 fn=cuMemHostAlloc; copy 3 fn=cuMemcpy src=p dst=d\n"
               "fork; copy 5 fn=cuMemcpy src=host dst=d; copy 7 fn=cuMemcpy src=p dst=host; end; copy 11 fn=cuMemcpy src=p dst=d")
     workload = Workload(script, "workload-driver")

@@ -66,7 +66,7 @@ def text():
 
 
 def gaps_of(truth, *by):
-    """Number of gaps by thread and further fields."""
+    """Number of gaps by thread and by the fields `by`."""
     launches = Counter()
     for call in truth:
         if call["kind"] == "kernel" and call["layer"] == "driver":

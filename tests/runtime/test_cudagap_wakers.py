@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudagap -e: the thread that woke the launching thread, what it had waited for itself, and its own waker."""
+"""cudagap -e: the thread that woke the launching thread, the reason why that thread had waited, and its own waker."""
 import os
 import re
 import subprocess

@@ -154,7 +154,8 @@ def waited_for_a_cpu(pid):
 
 @case(each={"alone": 0, "beside_two": 2, "beside_four": 4}, alone=True)
 def cpu_wait(others):
-    """A launching thread shares a CPU with `others` busy processes: its CPU wait, and the verdict on it."""
+    """Checks a launching thread's CPU wait, and the verdict on it, while the thread shares a CPU with `others` busy
+    processes."""
     one = lambda: os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     for _ in range(others):
         harness.at_end.append(subprocess.Popen(["sh", "-c", "while :; do :; done"], preexec_fn=one).kill)
@@ -266,7 +267,8 @@ def first_screen(size):
     print(f"took {took:.1f} s")
 
 
-# Problems of one program among many: its script, and the verdict. `hung` began before tracing.
+# Scripts of one program with a problem, among many without, and the expected verdict. `hung` hangs before tracing
+# begins.
 nights = {
     "copies": ("forever; copy 100 bytes=2048 fn=cudaMemcpy delay_us=50 gap_us=50; end", r"\d+k? copies/s, all under 64 KiB"),
     "leak": ("forever; alloc result 8388608; launch vecadd 1; sleep 100; end", r"allocates [\d.]+ MiB/s of device memory and"),

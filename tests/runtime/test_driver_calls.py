@@ -177,7 +177,8 @@ def with_kfd():
 
 @case(tool="nvioctl")
 def both_vendors():
-    """Calls of NVIDIA's and AMD's drivers, by one process and by two, with the tool started by its other name."""
+    """Calls of NVIDIA's and AMD's drivers, by one process and by two, with the tool started under its other name,
+    gpuioctl."""
     of_nvidia, of_amd = "call RM_FREE 13; call RM_CONTROL 5 subject=0x20800102", (
         "call GET_VERSION 3; call ALLOC_MEMORY_OF_GPU 7 bytes=8192; call WAIT_EVENTS 11; call CREATE_QUEUE 2; call FREE_MEMORY_OF_GPU 4")
     workloads = [Calls(script, preexec=with_kfd) for script in (of_nvidia, of_amd, f"{of_nvidia}; {of_amd}; call UVM_FREE 9")]

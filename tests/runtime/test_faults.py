@@ -78,7 +78,7 @@ class Run:
 
 
 def waits_for_a_reader(pid):
-    """Whether the tool waits in poll() for its standard output, rather than for a new child."""
+    """Whether the tool waits in poll() for its standard output."""
     try:
         with open(f"/proc/{pid}/syscall") as file:
             number, *arguments = file.read().split()
@@ -294,7 +294,7 @@ def file_size_limit_of_a_result(how):
     """RLIMIT_FSIZE: exit 1 with the name of the limit, no SIGXFSZ."""
     run, workload = result(how, harness.here, preexec=limited(resource.RLIMIT_FSIZE, 2000))
     workload.go()
-    if how != "metrics":  # their file is written at the start too
+    if how != "metrics":  # the metrics file is also written at the start
         run.traces()
         time.sleep(1)
         run.end(1, within=10)

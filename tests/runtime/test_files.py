@@ -81,8 +81,8 @@ def two_bind_mounts():
 
 @case(asan=True, alone=True)
 def an_overlay():
-    """One process uses the lower file directly, others through the overlay, where stat() shows another inode: one
-    probe, one count. A file that was copied up is a different file."""
+    """One process uses the lower file directly, others through the overlay, where stat() shows another inode: there is
+    one probe, and each call counts once. A file that was copied up is a different file."""
     outside = os.open("/proc/self/ns/mnt", os.O_RDONLY)
     lower = copy_of_standin("lower")
     merged = containers.overlay_on(lower)

@@ -37,7 +37,7 @@ def two_processes_of_three():
 
 @case
 def last_target_ends_the_run():
-    """When one of two targets exits, the tool continues with the other; it exits with the last."""
+    """When one of two targets exits, the tool continues with the other. It exits when the last target exits."""
     a, b = Workload(script), Workload(script)
     tool = Tool("-p", f"{a.pid},{b.pid}", "--by", "pid,kernel")
     of_a = a.go().truth()
@@ -99,7 +99,7 @@ def processes_with_other_names_hit_no_probes(tier):
 
 @case(alone=True)
 def processes_that_get_the_name_later():
-    """Processes that get the name by a thread, by fork or by exec are counted once they have probes."""
+    """Processes that get the name later, through a thread, a fork or an exec, are counted once they have probes."""
     first = Workload("launch vecadd 11", name="needle")
     thread = Workload("threads 2; name b-needle; wait {dir}/traced; launch saxpy 7; end; launch vecadd 1000")
     forks = Workload("fork; wait {dir}/traced; launch vecadd 3; end; wait {dir}/traced; launch vecadd 5", name="a-needle")

@@ -116,7 +116,7 @@ def link_in_library_path_to_a(kind):
 
 @case(alone=True)
 def a_library_that_becomes_a_link():
-    """A library is mapped, unmapped and replaced by a link to a device, again and again."""
+    """A library is repeatedly mapped, unmapped and replaced by a link to a device. The tool never opens the device."""
     decoy = harness.here / "decoy"
     os.mknod(decoy, 0o600 | 0o020000, os.makedev(1, 3))
     opens = Opens(decoy)
@@ -160,7 +160,8 @@ def links_of_a_container():
 
 @case
 def an_endless_environment():
-    """prctl() can make /proc show any part of a process's memory as its environment."""
+    """prctl() makes /proc show a terabyte of the process's memory as its environment. The tool still starts in time,
+    and uses little memory."""
     attack = attacker("""
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype, libc.sbrk.restype = ctypes.c_void_p, ctypes.c_void_p
@@ -375,8 +376,8 @@ def mappings_that_may_not_be_read():
 
 @case(each={"memfd": "memfd", "hashed": "hashed", "bare": "bare"})
 def a_driver_in_another_form(kind):
-    """The driver is in a memfd, as used by programs that load libraries from archives; or has a hash in its name, as in
-    Python wheels; or has no section headers, which the dynamic loader does not need."""
+    """The driver is in a memfd (used by programs that load libraries from archives), has a hash in its name (as in
+    Python wheels), or has no section headers, which the dynamic loader does not need."""
     if kind == "memfd":
         descriptor = os.memfd_create("loader", 0)
         os.write(descriptor, (harness.standin / "libcuda.so.1").read_bytes())

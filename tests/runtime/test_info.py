@@ -85,7 +85,7 @@ def requested_way():
 
 @case
 def files_that_would_be_probed():
-    """The number of functions is that of a run, and --info itself attaches no probes."""
+    """The number of functions equals that of a run, and --info itself attaches no probes."""
     workload = Workload("launch vecadd 3")
     report = info("-p", workload.pid)
     tool = Tool("-p", workload.pid)

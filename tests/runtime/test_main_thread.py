@@ -202,7 +202,7 @@ ctypes.CDLL(None).pthread_exit(None)
 
 @case
 def python_lines():
-    """Another thread is used to find the interpreter and read its frames."""
+    """The tool uses another thread of the process to find the interpreter and read its frames."""
     script = Script(interpreter("3.11"), "-c", python, harness.standin / "libcuda.so.1")
     tool = Tool("-p", script.pid, "-U")
     script.go()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of each tool right after its start: its BPF maps, here and estimated for 256 CPUs, and its anonymous memory.
-Mapped files are not limited, since the kernel can reclaim them."""
+"""Memory of each tool right after its start: its BPF maps (on this machine, and estimated for 256 CPUs) and its
+anonymous memory. Mapped files are not limited, since the kernel can reclaim them."""
 import os
 import re
 

@@ -91,7 +91,7 @@ def rounds_of(files):
 
 
 def straggler(ranks):
-    """The rank that the others waited for in a collective, and how long. It is the rank with the shortest wait:
+    """The last rank of a collective, and the time that the others waited for it. It is the rank with the shortest wait:
     durations are compared, since each host has its own clock."""
     by_wait = sorted((event["sync_wait_ns"], event["rank"]) for event in ranks)
     return by_wait[0][1], by_wait[len(by_wait) // 2][0] - by_wait[0][0]

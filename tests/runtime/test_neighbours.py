@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program of another user overfills the tool's tables. Each process has a share of every table, so other processes
-are counted exactly; reports and Ctrl-C are in time."""
+are counted exactly; reports, and the exit after Ctrl-C, are in time."""
 import collections
 import json
 import re

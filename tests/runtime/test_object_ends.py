@@ -113,7 +113,7 @@ def primary_context_ends_with_its_last_release():
     child, = system.descendants(workload.pid)
     rows = lambda: [row for row in tool.rows if row["pid"] == child]
     reports = len(rows())
-    wait_until(lambda: len(rows()) > reports + 1, "reports of what is live after that", 20)
+    wait_until(lambda: len(rows()) > reports + 1, "two more reports of live memory", 20)
     equal(rows()[-1]["live_bytes"], 12345678, "live memory")
     (harness.here / "last").touch()
     wait_until(lambda: sum(row["released_bytes"] for row in rows()) == 12345678, "a report that the memory was released with the context", 20)

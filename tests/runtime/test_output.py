@@ -120,7 +120,7 @@ def a_count_of_intervals():
 
 @case
 def text():
-    """Columns under their headers, the time above with -T, and no more rows than -r allows."""
+    """Values are below their headers, -T prints the time above each table, and -r limits the number of rows."""
     workload = Workload(script)
     plain, dated = Tool("-p", workload.pid, json=False), Tool("-p", workload.pid, "-T", "-r", 2, json=False)
     by_pid = Tool("-p", workload.pid, "--by", "pid", "-l", json=False)

@@ -43,8 +43,8 @@ def several_intervals():
 
 @case(each={"json": True, "text": False})
 def full_table_and_full_buffer(json):
-    """While the tool is stopped, more calls find no row than half of the ring buffer holds. The rest of these calls
-    counts in a coarse row."""
+    """While the tool is stopped, calls without a row fill half of the ring buffer. Further calls without a row count in
+    a coarse row."""
     many = "\n".join(f"launch kernel_{i} 500" for i in range(100))
     workload = Workload(many + "\ntouch {dir}/done; wait {dir}/end; launch kernel_0 10", "workload-driver")
     tool = Tool("-p", workload.pid, "--table-rows", 16, "--ring-mb", 1, "-r", 0, json=json, losses=True)
@@ -124,7 +124,7 @@ def a_report_with_too_many_rows(json):
 
 @case(each={"entry": [], "latency": ["-l"]})
 def a_list_of_devices_that_is_too_long(mode):
-    """More devices in one call than the BPF programs read: the launches that were not read are reported."""
+    """A call lists more devices than the BPF programs read: launches on the other devices are reported as lost."""
     workload = Workload("launch many 7 fn=cuLaunchCooperativeKernelMultiDevice devices=100 grid=3; launch few 5 "
                         "fn=cuLaunchCooperativeKernelMultiDevice devices=16", "workload-driver")
     tool = Tool("-p", workload.pid, *mode, losses=True)

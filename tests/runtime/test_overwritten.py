@@ -94,7 +94,7 @@ def bytes_waiting(pipe):
 
 
 def messages_about(tool, library, sentence):
-    """Number of such messages about the file, under any of its names."""
+    """Number of messages with this sentence about the file, under any of its names."""
     return len(re.findall(rf"{library.path.parent}/{library.path.name.split('.')[0]}\S* {sentence}", tool.error))
 
 

@@ -111,7 +111,7 @@ def in_a_program_that_embeds_python():
 
 @case(each={version: version for version in ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")}, long=["3.9", "3.10", "3.12"])
 def in_a_second_interpreter(version):
-    """Code of a sub-interpreter. Up to 3.11, a thread's slot has the state of the main interpreter, so that calls
+    """Code of a sub-interpreter. Up to 3.11, a thread's TLS slot has the state of the main interpreter, so that calls
     appear at the line that runs the sub-interpreter."""
     caller = Caller(interpreter(version), scenarios="second", times=5, env=os.environ | {"RESULT": f"{harness.here}/second"})
     tool = Tool("-p", caller.pid, "-U")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernel names of stripped programs that started before the tool: from the registrations in their code, and from their
-memory. Each name has a source."""
+memory. Each name is reported with its source."""
 import os
 import subprocess
 

@@ -82,7 +82,7 @@ def at_the_driver():
     trace_top(copies.steps(functions), form="workload-driver")
 
 
-# Also on several threads; two captures and one instantiation fail.
+# Captures and instantiations, some on several threads. Two captures and one instantiation fail.
 making = """
 threads 3; repeat 20; capture begin stream=own; launch scale 2 stream=own; capture end .G stream=own; graph instantiate .G .X
 graph instantiate .G .Y; graph launch .X 3 stream=own; graph execdestroy .X; graph execdestroy .Y; graph destroy .G; end; end

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudatop and NVML: the GPU's own counters beside the traced figures, and no such figures if NVML is unavailable."""
+"""cudatop and NVML: the GPU's own counters are shown next to traced values, and are missing if NVML is unavailable."""
 import contextlib
 import os
 import signal
@@ -20,8 +20,8 @@ gpu_keys = ("gpu_index", "gpu_name", "gpu_percent", "gpu_used_bytes", "gpu_total
 
 @case(asan=True)
 def figures_of_processes_and_devices():
-    """The figures are exactly NVML's. A sample counts in the interval of its time, so each report needs a newer
-    sample."""
+    """The values are exactly NVML's. A sample counts in the interval in which it was taken, so each report needs a
+    newer sample."""
     workload = holder()
 
     def update(seconds):

@@ -105,8 +105,8 @@ def killed(script):
 
 @case(alone=True)
 def killed_without_intervals():
-    """Without intervals, nothing reads the table of waits meanwhile: entries of a killed process are removed when it
-    exits, and the final report has the time that they waited."""
+    """Without intervals, nothing reads the table of waits until the tool ends. Entries of a killed process are removed
+    when it exits, and the final report has the time that they waited."""
     workloads = [Workload(f"threads 5; sync 1 {forever}; end") for _ in range(3)]
     tool = Tool()
     begin = time.monotonic_ns()
@@ -158,7 +158,7 @@ def threads_that_end():
 
 @case(each={tier: tier for tier in ("session", "multi", "tracefs")})
 def began_before_tracing(tier):
-    """Neither the wait that began before tracing nor its time is counted; later ones are."""
+    """Neither the wait that began before tracing nor its time is counted. Later waits are counted."""
     system.need_tier(tier)
     workload = Workload("touch {dir}/there; sync 1 block_us=2500000 fn=cuStreamSynchronize; sync 7; sync 1 block_us=400000",
                         "workload-driver")

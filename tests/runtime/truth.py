@@ -10,7 +10,7 @@ counted = ("launches", "captured", "graph_launches", "host_functions")
 
 
 def layer_wanted(call, api):
-    """Selects each launch once: in the given layer; for "both", its outermost call."""
+    """Selects one call per launch: the call in the given layer, or for "both", the outermost call."""
     return call["layer"] == api or api == "both" and not call["nested"]
 
 
@@ -51,7 +51,7 @@ def launched(truth, api="driver"):
 
 
 def totals(rows, *fields):
-    """Launches by values of rows, including rows of other processes on this machine."""
+    """Launches by the values of these fields, including rows of other processes on this machine."""
     out = Counter()
     for row in rows:
         out[tuple(row.get(field) for field in fields)] += row.get("launches", 0)
