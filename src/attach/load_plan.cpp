@@ -117,7 +117,7 @@ struct Deferred {
     }
 };
 
-// Programs that load_in_parallel() on this thread has deferred. If null, libbpf loads the real programs.
+// Programs whose loading load_in_parallel() has deferred on this thread. If null, libbpf loads programs at once.
 std::vector<Deferred>*& current()
 {
     thread_local std::vector<Deferred>* all = nullptr;

@@ -33,8 +33,8 @@ bool is_field(const ZydisDecodedOperand& operand)
            operand.mem.index == ZYDIS_REGISTER_NONE && operand.mem.segment != ZYDIS_REGISTER_FS;
 }
 
-// True for registers that a function's first instruction may overwrite before the probe: the flags, rax, r10 and r11.
-// They hold no argument that probes read.
+// True for registers that a function's instructions before the probe may overwrite: the flags, rax, r10 and r11. They
+// hold no argument that probes read.
 bool is_scratch(ZydisRegister reg)
 {
     if (ZydisRegisterGetClass(reg) == ZYDIS_REGCLASS_FLAGS)

@@ -60,9 +60,9 @@ void fields(auto& each, same_as_const<Order> auto& o)
     each(o.open, o.id);
 }
 
-// A system call that each new program makes early, in ld.so or, if it is static, in its libc (__tls_init_tp of glibc,
-// __init_tp of musl). At that time the libraries that the program is linked with are mapped, but none of their code has
-// run.
+// A system call that each new program makes early: a dynamic program in ld.so, a static program in its libc
+// (__tls_init_tp of glibc, __init_tp of musl). At that time the libraries that the program is linked with are mapped,
+// but none of their code has run.
 constexpr uint32_t first_call = SYS_set_tid_address;
 
 std::vector<sock_filter> filter_of(bool holds_exec)

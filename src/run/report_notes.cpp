@@ -52,8 +52,8 @@ constexpr std::array<LossText, LOSSES> texts = [] {
     t[LOSS_GAP] = {"gaps_lost", "gaps did not fit in a table: missing from histograms"};
     t[LOSS_BLOCK] = {"blocks_lost", "blocked periods did not fit in a table: missing from rows of stacks and files"};
     t[LOSS_WAKER] = {"wakers_lost", "threads that woke others did not fit in a table: their activity is unknown"};
-    t[LOSS_CALLERS] = {"stacks_differing", "calls had native callers other than those shown (1 call in 1024 is "
-                                           "checked): each stack shows the callers of its first call"};
+    t[LOSS_CALLERS] = {"stacks_differing", "checked calls (1 in 1024) had native callers other than those "
+                                           "shown: each stack shows the callers of its first call"};
     t[LOSS_RUN] = {"hits_skipped",
                    "probe hits were skipped by the kernel because BPF was already active on that CPU: not "
                    "counted"};

@@ -46,7 +46,7 @@ namespace {
 
 constexpr uint64_t ms = 1'000'000;
 constexpr uint64_t default_period_ns = 250 * ms;
-constexpr uint64_t max_period_ns = 500 * ms; // so that every report of 1 s contains a window
+constexpr uint64_t max_period_ns = 500 * ms; // short enough for every report of 1 s to contain a window
 constexpr uint64_t min_window_ns = 3 * ms;   // attaching and detaching take a millisecond each
 constexpr uint64_t timer_ns = 1 * ms;        // steps that are due within this time are done together
 
