@@ -4,7 +4,7 @@
     main.py [--short | --long] [--together | --alone]
     main.py PATTERN...
 
--- short: cases of make test. --long: the others. --together: cases that may run while others run. --alone: cases that
+--short: cases of make test. --long: the others. --together: cases that may run while others run. --alone: cases that
 must run alone."""
 import importlib
 import pathlib
