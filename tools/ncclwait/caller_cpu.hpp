@@ -18,8 +18,8 @@ using Caller = std::pair<ImageId, uint32_t>; // process and thread id
 class CallerCpu {
 public:
     struct Share {
-        uint64_t covered_ns = 0; // measured time: from the last report, or from the thread's first reading if later, to
-                                 // its last reading
+        uint64_t covered_ns = 0; // length of the measured interval: from the last report, or the thread's first reading
+                                 // if that is later, to its last reading
         uint64_t used_ns = 0;
         uint64_t waited_ns = 0; // time for which the thread was runnable but had no CPU
     };
@@ -27,7 +27,7 @@ public:
     // Call this once a second, and before each report, with the threads that have made calls since the last report. A
     // thread that exits keeps its last values.
     void read(std::span<const Caller> callers, uint64_t now_ns);
-    // CPU time of a thread since the last report. It needs two readings; nullopt if there are fewer.
+    // CPU time of a thread since the last report; nullopt until read() has run twice for the thread.
     std::optional<Share> of(const Caller& caller) const;
     // Call this after each report. Forgets threads that have exited.
     void begin_interval();

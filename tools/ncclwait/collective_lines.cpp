@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines about single collectives (-e). A line is complete when the activity of each rank is known up to the rank's next
-// collective.
+// Lines about single collectives (-e). A line is held back until each rank has entered its next collective, because
+// until then the rank may still wait for the GPU, and the line contains that wait.
 #include "tools/ncclwait/collectives.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t max_pending_lines = 4096; // per communicator
 constexpr uint64_t max_wait_ns =
-    2'000'000'000; // a rank's arrival is also complete if the rank makes no call for this long after its wait
+    2'000'000'000; // a line is not held back for a rank that enters no collective for this long after its wait
 
 } // namespace
 
@@ -28,7 +28,7 @@ void Collectives::add_line(const std::vector<Rank*>& ranks, bool joined)
     communicators_.at(ranks.front()->communicator).lines.push_back(std::move(line));
 }
 
-// Adds a line for a failed call. It is complete at once, because later activity does not matter.
+// Adds a line for a failed call. The line can be printed at once, because it contains no waits.
 void Collectives::add_failure(const Rank& rank, const Arrival& arrival, int result)
 {
     if (!detail_.lines || !detail_.failed)
@@ -57,7 +57,7 @@ void Collectives::add_wait(Communicator& communicator, Rank& rank, const waited_
             }
 }
 
-// True if no later event can change the line. It must be the first pending line of its communicator.
+// True if no later event can change the line. `line` must be the first pending line of its communicator.
 bool Collectives::is_followed(const Communicator& communicator, const Line& line, uint64_t now_ns)
 {
     const auto follows = [&](const RankArrival& arrival) {

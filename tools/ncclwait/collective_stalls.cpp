@@ -9,8 +9,8 @@ namespace gpusnoop {
 namespace {
 
 constexpr size_t mismatches_max = 256;
-// For aligned ranks, a mismatch is reported only after this many matches in a row. Until then, the alignment itself may
-// be wrong.
+// If ranks were aligned by comparing their calls, a mismatch is reported only after this many matches in a row. Before
+// that, the mismatch may just mean that the alignment is wrong.
 constexpr uint64_t min_matches = 64;
 
 } // namespace

@@ -93,7 +93,8 @@ std::string unseen_ranks_text(const Collectives::Ref& ref)
 
 CollectiveVerdict mismatch(Stall stall, uint64_t now_ns)
 {
-    std::vector<std::pair<std::string, std::vector<unsigned>>> meanings; // arguments, with the ranks that use them
+    std::vector<std::pair<std::string, std::vector<unsigned>>> meanings; // arguments in words, and the ranks that
+                                                                         // passed them
     for (const Member& member : stall.members) {
         const std::string meaning = arguments_in_words(member);
         const auto known = std::ranges::find(meanings, meaning, &decltype(meanings)::value_type::first);
@@ -205,8 +206,8 @@ bool CollectiveVerdicts::is_activity_known(const Stall& stall) const
     });
 }
 
-// Returns the NCCL call, or the wait for the GPU, that the rank's calling thread is in. If there is none, returns that
-// of another thread of the process. May return null.
+// Returns the current NCCL call or GPU wait of the thread that called the collective. If that thread is in neither,
+// returns the call or wait of another thread of the process; null if there is none.
 const ThreadPlaces::Place* CollectiveVerdicts::place_of(const Member& member) const
 {
     const auto& places = places_.of(static_cast<pid_t>(member.image.pid));
@@ -303,8 +304,10 @@ namespace {
 
 constexpr int64_t shift_max = 128; // one rank may be at most this many calls ahead of another when tracing begins
 constexpr int64_t waits_to_align = 4;
-// Limits, as fractions of the compared pairs. A pair is impossible if one rank's wait for the call returned before the
-// other rank made the call. Even the correct shift has such pairs, because some waits are for other streams.
+// A shift pairs the calls of two ranks. A pair is impossible if one rank's wait for the call returned before the other
+// rank made the call. Even the correct shift has such pairs, because some waits are for other streams. min_margin:
+// every other shift must have this much more unlike or impossible pairs than the best one. max_impossible: limit of
+// impossible pairs. Both are fractions of the pairs.
 constexpr double min_margin = 0.2, max_impossible = 0.5;
 
 } // namespace

@@ -56,8 +56,8 @@ public:
     std::vector<CollectiveVerdict> check(Collectives& collectives, uint64_t now_ns);
     // Call this when a wait for the GPU has returned, which means that the process makes progress.
     void waited(const waited_record& wait);
-    // True while a silent communicator is watched. Waits must then be traced, because a communicator is stuck only if
-    // none of its waits returns.
+    // True while a silent communicator is watched. Waits for the GPU must then be traced, because a communicator is
+    // stuck only if none of its waits returns.
     bool needs_waits() const { return !silent_.empty(); }
 
 private:
@@ -81,8 +81,8 @@ private:
     ThreadPlaces places_;
     Suspensions suspensions_;
     IdleScans idle_scans_;
-    std::map<uint64_t, Reported> reported_;  // by communicator
-    std::map<uint32_t, uint64_t> silent_;    // by process id: time when watching began, CLOCK_MONOTONIC
+    std::map<uint64_t, Reported> reported_;  // last verdict, by communicator
+    std::map<uint32_t, uint64_t> silent_;    // watched processes, by id: time when watching began, CLOCK_MONOTONIC
     std::map<uint32_t, uint64_t> waited_ns_; // by process id, for processes in silent_: time when a wait last returned
 };
 

@@ -17,8 +17,8 @@ constexpr size_t all_arrivals_max = 1 << 21; // limit of queued arrivals in all 
 constexpr size_t group_calls_max = 1 << 12;
 constexpr size_t max_rank_callers = 64;                // limit of calling threads recorded per rank
 constexpr size_t pattern_calls = 512;                  // number of calls compared to align ranks
-constexpr size_t calls_to_align = 16;                  // number of calls to collect before aligning; after two rounds,
-                                                       // fewer suffice
+constexpr size_t calls_to_align = 16;                  // number of calls per rank to collect before aligning; after two
+                                                       // calls of join(), fewer suffice
 constexpr int64_t unknown_position = int64_t{1} << 40; // number given to the first call of a rank whose creation was
                                                        // not traced
 
@@ -261,8 +261,8 @@ void Collectives::forget(const ImageId& image)
     std::erase_if(groups_, [&](const auto& group) { return group.second.pid == image.pid; });
 }
 
-// Limits the total size of all queues. A process may create any number of communicators, and make calls in only one
-// rank of each, which stay queued.
+// Limits the total size of all queues. A process could otherwise fill memory: it creates many communicators and makes
+// calls in only one rank of each, and these calls stay queued.
 void Collectives::limit_memory()
 {
     size_t waiting = 0;
@@ -288,7 +288,7 @@ void Collectives::join(Communicator& communicator, bool last)
     const std::vector<Rank*>& ranks = communicator.ranks;
     if (ranks.empty())
         return;
-    // Wait, because records about more ranks may still arrive.
+    // Do not join yet, because records of more ranks may still arrive.
     const bool all = ranks.size() == static_cast<size_t>(ranks.front()->identity.ranks);
     if (!all && !communicator.rounds && !last)
         return;
@@ -396,8 +396,8 @@ bool Collectives::align(Communicator& communicator, bool last)
     return true;
 }
 
-// Keeps the queued calls for a later attempt, because more calls may allow an alignment; discards them if there are too
-// many. Returns false, which is the result of align().
+// Keeps the queued calls for a later attempt, because more calls may allow an alignment. Discards them if there are too
+// many. Always returns false, so that align() can return the result.
 bool Collectives::retry_later(Communicator& communicator)
 {
     if (std::ranges::any_of(communicator.ranks, [](const Rank* rank) { return rank->queue.size() > pattern_calls; }))

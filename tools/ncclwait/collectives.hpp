@@ -67,7 +67,7 @@ public:
     struct Detail {
         bool per_thread = false, per_size = false, per_stream = false;
         bool lines = false;   // collect lines (-e)
-        bool failed = false;  // lines only for failed calls, and sums grouped by result
+        bool failed = false;  // collect lines only for failed calls, and group sums by result
         uint64_t unit_ns = 1; // unit of duration histograms, in ns
     };
     explicit Collectives(std::span<const Probe> probes, const Detail& detail) : probes_(probes), detail_(detail) {}
@@ -84,7 +84,7 @@ public:
         std::optional<uint64_t> size;   // with per_size: lower limit of bytes per call, a power of two
         std::optional<uint64_t> stream; // with per_stream: stream of the calls, if they take one
         int result = 0;                 // with Detail::failed: result of the failed calls
-        std::set<uint32_t> callers;     // threads that made calls for this rank, of any operation
+        std::set<uint32_t> callers;     // threads that made calls for this rank, even if of other operations
         CollectiveSums sums;
     };
 
@@ -116,7 +116,7 @@ public:
         Ref ref;
         bool joined = false;
         std::vector<RankArrival> ranks;
-        int result = 0; // result, if this is a failed call; such a call need not be a collective
+        int result = 0; // result of a failed call, which may be any NCCL call; 0 in other lines
     };
     // A rank of a stalled communicator, with its arrival at the stalled collective. If the rank has not entered that
     // collective, this is its arrival at the last collective that it entered.
@@ -125,8 +125,8 @@ public:
         bool called = false;                 // the rank has entered a collective since tracing began
         bool exited = false;                 // the process has exited
         bool destroyed = false;              // the rank has destroyed the communicator
-        std::optional<uint64_t> elsewhere{}; // hash of another communicator, the last one that the process has used
-                                             // since this arrival
+        std::optional<uint64_t> elsewhere{}; // hash of the other communicator that the process has used last, if it has
+                                             // used one since this arrival
         std::string_view operation_elsewhere{};
     };
     // A communicator that makes no progress, or whose ranks make different calls.
@@ -157,7 +157,7 @@ public:
     void join(bool last = false);
     std::vector<Part> drain();
     // Returns the communicators without progress since `before_ns`, as of the last join(), and the mismatches found
-    // since the last stalls().
+    // since the last call of stalls().
     std::vector<Stall> stalls(uint64_t before_ns);
     // Removes and returns complete lines. last: also incomplete lines.
     std::vector<Line> drain_lines(uint64_t now_ns, bool last = false);
@@ -258,7 +258,7 @@ private:
     std::map<uint64_t, Communicator> communicators_;
     uint64_t communicators_seen_ = 0;
     std::unordered_map<uint32_t, Group> groups_; // by thread
-    std::vector<Stall> mismatches_;              // mismatches found since the last stalls()
+    std::vector<Stall> mismatches_;              // mismatches found since the last call of stalls()
     std::vector<Line> loose_lines_;              // lines of removed communicators, and of failed calls
 };
 

@@ -43,7 +43,8 @@ const std::pair<const unsigned, G::Late>* straggler(const G& g)
     return top == g.late.end() || !top->second.calls || g.communicators.size() > 1 ? nullptr : &*top;
 }
 
-// False for a row that sums all ranks of several communicators: in each of its calls, one of the row's ranks is last.
+// False for a row that sums all ranks of several communicators: one of these ranks is last in every call, so the number
+// of last calls would say nothing.
 bool has_last_calls(const G& g, const C& c)
 {
     return c.of_ranks() || g.communicators.size() == 1;
@@ -174,7 +175,7 @@ constexpr F fields[] = {
      [](const K&, const G& g, const C& c) {
          return Cell(static_cast<uint64_t>(static_cast<double>(g.sums.bytes) / c.seconds));
      },
-     "Bytes that these calls move per second, counted as in nccl-tests: number of elements times element size; for "
+     "Bytes that the calls move per second, counted as in nccl-tests: number of elements times element size; for "
      "AllGather, ReduceScatter, AlltoAll, Gather and Scatter, also times the number of ranks. This is not a bus "
      "bandwidth, because the tool does not see when the GPU executes a call."},
     {{"BYTES", "bytes", Unit::bytes, 7}, unless_failed<C>, sum<&CollectiveSums::bytes>, "", extra},
@@ -203,7 +204,8 @@ constexpr F fields[] = {
      of_all_ranks,
      [](const K&, const G& g, const C&) { return as_joined(g, percentile(g.sums.skews, 0.5)); },
      "Time from the first rank's arrival to the last rank's: median and 99th percentile of joined calls, in "
-     "microseconds. A row of ranks includes only the calls in which one of its ranks was last."},
+     "microseconds. A row with only some ranks of a communicator includes only the calls in which one of them was "
+     "last."},
     {{"SKEW99", "skew_p99_ns", Unit::ns_as_us, 6},
      of_all_ranks,
      [](const K&, const G& g, const C&) { return as_joined(g, percentile(g.sums.skews, 0.99)); }},
@@ -219,8 +221,8 @@ constexpr F fields[] = {
      [](const K&, const G& g, const C& c) {
          return has_last_calls(g, c) ? share(last_calls(g, c).calls, joined_calls(g, c)) : Cell();
      },
-     "Share of joined calls in which the rank in LAST arrived last; in rows without LAST, in which a rank of the row "
-     "arrived last. If no rank is slow, all ranks have similar shares."},
+     "Percentage of joined calls in which the rank in LAST arrived last. In tables without LAST: percentage in which "
+     "one of the row's ranks arrived last. If no rank is slow, all ranks have similar percentages."},
     {{"", "last_calls", Unit::count},
      unless_failed<C, Shown::json>,
      [](const K&, const G& g, const C& c) {
@@ -254,8 +256,8 @@ constexpr F fields[] = {
     {{"UNJOINED", "unjoined_calls", Unit::count, 8},
      unless_failed_if<C, &C::unjoined>,
      sum<&CollectiveSums::unjoined>,
-     "Collectives that only some ranks entered, or whose counterparts in other ranks are not known. The column appears "
-     "only if there are some."},
+     "Calls that could not be joined: only some ranks entered the collective, or the matching calls of other ranks are "
+     "not known. The column appears only if there are such calls."},
     {{"CAPTURED", "captured_calls", Unit::count, 8},
      unless_failed<C>,
      sum<&CollectiveSums::captured>,
@@ -264,7 +266,7 @@ constexpr F fields[] = {
     {{"ERRORS", "errors", Unit::count, 6},
      [](const C& c) { return c.errors || c.options.failed_only ? Shown::both : Shown::json; },
      sum<&CollectiveSums::errors>,
-     "Calls that failed, and asynchronous errors of communicators. The column appears only if there are some. With "
+     "Calls that failed, and asynchronous errors of communicators. The column appears only if there are errors. With "
      "`-x`, the table has only this column, RESULT, and the columns that identify a row. Failed calls without a "
      "communicator, such as ncclCommInitRank, share a row with an empty COMMUNICATOR; `--by pid,op` separates them."},
     {{"RESULT", "result", Unit::text, 22},

@@ -59,7 +59,7 @@ struct CollectiveGroup {
     std::optional<unsigned> ranks, here, device;
     std::set<Joined> joined;
     std::set<std::string_view> operations;
-    std::map<unsigned, Late> late; // by rank: calls in which this rank arrived last
+    std::map<unsigned, Late> late; // by rank: number of calls in which the rank arrived last, and its total lateness
     std::set<Caller> callers;
     CollectiveSums sums;
 };
@@ -74,7 +74,7 @@ struct Context {
     Processes& processes;
     double seconds = 0; // length of the interval that the table covers
     const CallerCpu& cpu;
-    bool errors = false, unjoined = false; // true if any row has errors, or unjoined calls, respectively
+    bool errors = false, unjoined = false; // true if any row has errors; true if any row has unjoined calls
 
     const WhoView& who() const { return settings.view.who; }
     // True if a row may have only some of a communicator's ranks.

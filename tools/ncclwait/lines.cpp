@@ -81,7 +81,7 @@ constexpr Field<C, L> fields_of_lines[] = {
     {{"RANK", "rank", Unit::count, 4},
      [](const C& c) { return c.options.failed_only ? Shown::both : Shown::json; },
      of_known<[](const L& l) { return l.arrival->rank; }>,
-     "Rank within the communicator, and the CUDA device number of its GPU in its process."},
+     "Rank within the communicator, and the CUDA device number of the rank's GPU in the rank's process."},
     {{"", "device", Unit::count}, json_only<C>, of_known<[](const L& l) { return l.arrival->device; }>},
     {{"", "ranks_here", Unit::count}, json_only<C>, of_known<[](const L& l) { return l.line->ref.here; }>, about_ranks},
     {{"", "ranks", Unit::count}, json_only<C>, of_known<[](const L& l) { return l.line->ref.ranks; }>},
@@ -128,7 +128,7 @@ constexpr Field<C, L> fields_of_lines[] = {
     {{"OFFSETS(us)", "", Unit::text, 11},
      unless_failed<C, Shown::text>,
      offsets,
-     "Arrival of each rank on this machine, as RANK:+OFFSET after the first arrival."},
+     "Arrival of each rank on this machine, as RANK:+OFFSET. OFFSET is the time since the first arrival."},
 };
 
 const Field<C, V> fields_of_verdicts[] = {
@@ -139,7 +139,7 @@ const Field<C, V> fields_of_verdicts[] = {
     {{"", "verdict", Unit::text},
      json_only<C>,
      [](const V& v, const C&) { return Cell(std::string(v.kind)); },
-     "`missing`, `mismatch`, `stuck` or `ras`."},
+     "Kind of verdict: `missing`, `mismatch`, `stuck` or `ras`."},
     {{"", "ranks_here", Unit::count},
      json_only<C>,
      [](const V& v, const C&) { return Cell(uint64_t{v.stall.ref.here}); },
@@ -163,11 +163,12 @@ const Field<C, V> fields_of_verdicts[] = {
              text += fmt::format("{}{}", text.empty() ? "" : ",", rank);
          return v.ranks.empty() ? Cell() : Cell(text);
      },
-     "The ranks that are missing, that differ from most, or that are behind according to RAS, separated by commas."},
+     "The ranks that are missing, whose call differs from most others, or that are behind according to RAS, separated "
+     "by commas."},
     {{"VERDICT", "text", Unit::text},
      always<C>,
      [](const V& v, const C&) { return Cell(fmt::format("{}: {}", v.kind, v.text)); },
-     "The kind of verdict, and an explanation. The lines below show the activity of ranks."},
+     "The kind of verdict, and an explanation. The lines below a verdict show what ranks are doing."},
 };
 
 const Histogram& measured(const CollectiveSums& sums, Measure measure)

@@ -95,7 +95,8 @@ RunPlan NcclWait::plan()
         {"state", Layers::driver, capture_calls, true, uncaptured},
         {"event", Layers::driver, event_calls, false, uncaptured},
         {"life", Layers::driver, stream_calls, true, stale_streams},
-        {"waited", Layers::driver, work_waits, true, "no lateness of ranks in jobs that began before the run", false},
+        {"waited", Layers::driver, work_waits, true,
+         "the lateness of ranks is not known in jobs that began before the run", false},
     };
     plan.needs_returns = true;
     plan.replay = {.by = settings_.by,
@@ -206,7 +207,7 @@ std::vector<std::string> NcclWait::activity_lines(const CollectiveVerdict& verdi
     return lines;
 }
 
-// The call stack of the late calls that made other ranks wait longest in total.
+// The call stack whose late calls made other ranks wait longest in total.
 Frames NcclWait::late_callers(const CollectiveGroup& group)
 {
     const auto& from = group.sums.late_from;

@@ -47,7 +47,7 @@ void validate_options(Settings& settings, const Options& options)
         throw UsageError("choose lines (-e) or histograms (-H), not both");
     if (s.events && options.count)
         throw UsageError(
-            "COUNT is a number of reports, which lines (-e) do not have: leave it out (-d 10s ends the run)");
+            "COUNT is a number of reports, which lines (-e) do not have: leave it out; -d 10s limits the run to 10 s");
     if (s.events && s.by)
         throw UsageError("--by is for tables and histograms, not for lines (-e): leave out one of them");
     if (!options.columns.empty() && (s.events || s.histogram()))

@@ -69,8 +69,8 @@ private:
 // stall may have begun before the run.
 class RasVerdicts {
 public:
-    // again_ns: poll() returns a verdict if ranks of a communicator are behind, and its report has not changed for this
-    // long.
+    // again_ns: poll() returns a verdict if ranks of a communicator are behind, and the RAS report on this communicator
+    // has not changed for this long.
     RasVerdicts(uint16_t port, uint64_t again_ns) : client_(port), port_(port), again_ns_(again_ns) {}
 
     // Requests a report on the communicator of a verdict.
@@ -92,9 +92,10 @@ private:
     uint64_t again_ns_;
     uint64_t next_ns_ = 0;                           // earliest time of the next request
     unsigned initial_requests_ = 2;                  // initial requests left; the answers to the first two are compared
-    std::map<uint64_t, Collectives::Ref> wanted_;    // by hash: communicators to include in the next request
-    std::map<uint64_t, Collectives::Ref> requested_; // by hash: communicators that the last request included
-    std::map<uint64_t, Status> statuses_;            // by hash: status according to the last report
+    std::map<uint64_t, Collectives::Ref> wanted_;    // by hash: communicators that need a verdict from the next request
+    std::map<uint64_t, Collectives::Ref> requested_; // by hash: communicators that need a verdict from the pending
+                                                     // request
+    std::map<uint64_t, Status> statuses_;            // by hash: communicators in the last RAS report
     std::string reported_;                           // the last reported error
 };
 

@@ -35,7 +35,8 @@ public:
     };
     // Threads that are in an NCCL call or a wait for the GPU, by thread id.
     const std::map<uint32_t, Place>& of(pid_t pid) const;
-    // True if the process has been scanned. Threads that of() does not list are then known to be in neither.
+    // True if the process has been scanned. Then, threads that of() does not list are neither in an NCCL call nor
+    // waiting for the GPU.
     bool is_known(pid_t pid) const;
 
 private:
