@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto recheck_interval = 1s; // interval of checks whether the id of a blocked process was reused
+constexpr auto recheck_interval = 1s; // how often to check whether the pid of a blocked process was reused
 // Maximum number of entries in each table. When blocked_ is full, exited processes are removed from it. When forgiven_
 // or users_ is full, it is cleared. After forgiven_ was cleared, one more crash per file is ignored.
 constexpr size_t blocked_max = 4096;

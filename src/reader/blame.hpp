@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tracks processes and users whose files make helpers hang, crash or wait. The first crash caused by a file of a
-// process is ignored, because it may have another cause. The next crash blocks the file or the process, and counts as a
-// strike against the user who owns the process. Eight strikes block the user.
+// Tracks processes and users whose files make helpers hang, crash or wait. The first crash while a helper reads a file
+// of a process is ignored, because the file may not be the cause. The next crash blocks the file or the process, and
+// counts as a strike against the user who owns the process. Eight strikes block the user.
 #pragma once
 
 #include "reader/wait_budget.hpp"

@@ -28,7 +28,7 @@ public:
 
     struct Ends {
         Fd ours, theirs;
-        int error = 0; // errno
+        int error = 0; // errno of socketpair(); 0 if it succeeded
     };
     static Ends pair();
 

@@ -18,7 +18,8 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds wait_step = 50ms; // interval of checks for a signal that ends the tool
 constexpr auto process_allowance = 3s;                // time that helpers may spend on one process in a burst
 constexpr auto user_allowance = 10s;                  // time that helpers may spend on one user in a burst
-// Polls are at most 1 s apart, so a longer gap means that this process was stopped.
+// Maximum time between two polls that counts towards hang_timeout. Polls are at most 1 s apart, so a longer gap means
+// that the tool itself was stopped, for example by SIGSTOP.
 constexpr auto max_tick_gap = 1500ms;
 constexpr auto restart_interval = 1s; // minimum time between two starts of a helper
 // Minimum time between starts after consecutive_deaths_max deaths, if Service::blames is false. An answer from a helper
@@ -124,7 +125,7 @@ std::optional<Reader::Sent> Reader::send(pid_t about, std::string_view question,
             return std::ranges::count_if(p.pending, is_of_user) >= pending_of_user_max;
         })))
         return std::nullopt;
-    // If an idle helper has died, no question caused it, so this question is sent to the next helper.
+    // If a helper died while it was idle, no question is to blame, so this question is sent to another helper.
     for (size_t tries = 0; tries <= processes_.size(); tries++) {
         Process* const process = free_process();
         if (!process)

@@ -109,7 +109,8 @@ public:
     bool is_pending() const;
 
     bool is_blocked(pid_t about) { return blame_.is_blocked(about); }
-    // Remembers the user who owns the process, for questions about it after its exit.
+    // Remembers the user who owns the process, so that questions sent after the process has exited are charged to that
+    // user.
     void remember(pid_t about) { blame_.user_of(about); }
     Blame& blame() { return blame_; }
 
@@ -157,7 +158,7 @@ private:
     uint64_t questions_ = 0; // number of questions sent so far
     unsigned deaths_ = 0;
     int start_error_ = 0;
-    bool reported_ = false; // true once a loss without a process to blame was reported
+    bool reported_ = false; // true once a lost helper was reported whose question was not about a process
 
     TimeAccounts<pid_t> of_process_{20}; // helper time used for questions about each process
     TimeAccounts<uint64_t> of_user_{5};

@@ -12,9 +12,9 @@ namespace gpusnoop {
 struct Sandbox {
     std::span<const int> capabilities{}; // CAP_* to keep, if the process has them
     std::span<const uint32_t> calls{};   // SYS_* to allow, besides those for computing and for reading open descriptors
-    uint64_t memory_bytes = 0;           // limit of the memory allocated after entry
+    uint64_t memory_bytes = 0;           // maximum size of memory allocated after entering the sandbox
     std::optional<uint64_t> cpu_seconds{};  // the process is killed after this CPU time
-    std::optional<uint64_t> output_bytes{}; // maximum size of a file that it writes
+    std::optional<uint64_t> output_bytes{}; // maximum size of a file that the process writes
 };
 
 // Sandbox that allows reading any file, and the mappings, roots and memory of all processes.

@@ -153,7 +153,7 @@ public:
     }
 
 private:
-    // Leaves out columns that this run cannot fill.
+    // Adds the columns of a field, unless this run cannot fill them.
     void add(const Field<Context, Line>& field)
     {
         const size_t before = fields_.size();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns that several tables of calls contain, as fields that a tool inserts among its own. The tool's Key must derive
-// from CallKey, its Context from CallContext, and its Group must have the members that these fields read.
+// Columns (fields) that the tables of several tools contain. A tool inserts these fields into its own list. The tool's
+// Key must derive from CallKey, its Context from CallContext, and its Group must have the members that these fields
+// read.
 #pragma once
 
 #include "rows/call_view.hpp"

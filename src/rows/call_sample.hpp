@@ -30,7 +30,7 @@ public:
     // Returns the estimated calls since the last drain(), computed from the windows closed since then. If no window was
     // closed, returns none, and the next drain() covers that time too.
     std::vector<CallDelta> drain(uint64_t work_ns);
-    // Like drain(), but call it after the last window. If the process used no CPU time in the windows, returns the
+    // Call instead of drain() after the last window. If the process used no CPU time in the windows, returns the
     // counted calls unscaled.
     std::vector<CallDelta> drain_last(uint64_t work_ns);
     // Accuracy of the estimates that the last drain() returned.
@@ -47,7 +47,7 @@ private:
     uint64_t since_ns_;
     std::optional<uint64_t> opened_ns_;
     Window current_;
-    std::deque<Window> windows_; // the most recent ones
+    std::deque<Window> windows_; // the most recent windows, from which the error is estimated
     // Since the last drain():
     size_t windows_since_drain_ = 0;
     uint64_t traced_ns_ = 0, probes_ns_ = 0;

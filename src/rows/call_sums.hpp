@@ -90,7 +90,7 @@ private:
     uint64_t merged_ = 0;
     std::vector<CallDelta> rows_;
     ByCallKey<size_t> places_;
-    std::vector<bool> has_detail_;      // per row
+    std::vector<bool> has_detail_;      // for each element of rows_: true if it has full detail
     size_t detailed_ = 0;               // number of rows with full detail
     std::map<ImageId, size_t> rows_of_; // number of rows with full detail, by process
     std::set<ImageId> coarse_;          // processes that may not add rows with full detail

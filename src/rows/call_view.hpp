@@ -67,8 +67,8 @@ void parse_dimensions(std::string_view list, std::string_view all, const std::fu
 // accept stream, device, api, line and function, which only calls of probed functions have.
 void parse_by(std::string_view list, CallView& view, std::span<const Dimension> own, bool of_functions = true);
 
-// Returns the position of the value of -H in `names`, counted from 1; 0 if the value is empty. Throws UsageError for
-// other values.
+// Parses the value of -H. Returns its position in `names`, counted from 1, or 0 if the value is empty. Throws
+// UsageError if the value is not in `names`.
 size_t measure_number(std::string_view asked, std::span<const std::string_view> names);
 
 struct CallSettings {

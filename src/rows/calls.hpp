@@ -132,7 +132,7 @@ public:
     std::vector<CallDelta> drain_spilled();
 
     // Returns the rows that had calls since the last drain(); a row may occur more than once. Empties the kernel's
-    // table if it is nearly full; the next call of a row then creates that row again.
+    // table if it is nearly full; later calls then create their rows again.
     std::vector<CallDelta> drain();
 
     // Call when a process has exited. The next drain() removes its rows from the kernel's table.

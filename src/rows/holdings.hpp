@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that processes hold, per row of the table of calls: allocated memory minus freed memory, and minus memory
-// released when its context was destroyed or its process exited.
+// Memory that processes hold, for each row of the table of calls: allocated minus released memory. Memory is released
+// by a free, when its context is destroyed, or when its process exits.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -71,7 +71,7 @@ public:
     // Returns the memory that was released without a traced free since the last drain_released().
     Amounts drain_released() { return std::exchange(released_, {}); }
     bool holds(const ImageId& image) const; // also true if only stale entries in the kernel side's table are left
-    // True if the process's figures may be too high or too low.
+    // True if the amounts of memory for this process may be too high or too low.
     bool approximate(const ImageId& image) const { return approximate_.contains(image); }
 
     void forget(const std::set<ImageId>& images);
@@ -97,8 +97,9 @@ private:
     std::map<ImageId, uint64_t> stale_; // number of stale entries in the kernel side's table
 };
 
-// Removes the kernel side's records (bpf/kinds/address.bpf.h) of memory that was released with its context. These
-// records belong to a past epoch, so lookups never find them, but they would fill the tables until the process exits.
+// Removes the kernel side's records (bpf/kinds/address.bpf.h) of memory that was released with its context. Each
+// process has an epoch number, which increases when a context is destroyed and is part of all keys. Lookups never find
+// records of a past epoch, but such records would fill the tables until the process exits.
 class EndedEpochs {
 public:
     // spaces_fd: map of address spaces, one per process. places_fds: maps of addresses and of handles. ranges_fd: map

@@ -12,7 +12,8 @@ namespace gpusnoop {
 namespace {
 
 constexpr uint64_t pause_ns = 5'000'000'000; // time between two scans of a process's open files
-constexpr int max_scans = 64;                // per refresh(); later calls scan the remaining processes
+constexpr int max_scans = 64;                // maximum number of processes scanned in one refresh(); later calls scan
+                                             // the others
 
 Gpu ordinal(uint8_t device)
 {

@@ -118,7 +118,7 @@ private:
     __u32& places_taken_;
     bool cheap_;
     std::vector<TimeSums> reported_;    // totals at the last drain(), by place
-    std::vector<CpuTime> reported_cpu_; // by place
+    std::vector<CpuTime> reported_cpu_; // CPU times that drain() has returned so far, by place
     size_t schedstat_reads_ = 0;        // number of schedstat files read in the current drain()
 };
 

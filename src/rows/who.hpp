@@ -74,8 +74,8 @@ struct WhoSeen {
 // These cells are empty if the row covers several processes with different values.
 Cell pid_cell(const WhoSeen& seen);
 Cell ns_pid_cell(const WhoSeen& seen, Processes& processes);
-// sampled_cell() returns the percentage of the time in which calls were counted, and sampled_error_cell() the error of
-// the estimates in percent. Both return an empty cell if calls were not sampled.
+// sampled_cell() returns the percentage of CPU time during which calls were counted, and sampled_error_cell() the error
+// of the estimates in percent. Both return an empty cell if calls were not sampled.
 Cell sampled_cell(const WhoSeen& seen, const Processes& processes);
 Cell sampled_error_cell(const WhoSeen& seen, const Processes& processes);
 Cell start_cell(const WhoSeen& seen, Processes& processes);
@@ -176,7 +176,7 @@ struct ProcessLine {
     ProcessLine(Cell its_pid, Cell its_comm, uint64_t time_ns);
 };
 
-// Context of the fields of lines about processes. It is empty, because options do not affect their columns.
+// Context for ProcessField. It is empty, because no option affects the columns of event lines about processes.
 struct AnyRun {};
 
 template<class Line>
@@ -215,8 +215,8 @@ class ReportedProcesses {
 public:
     explicit ReportedProcesses(Processes& processes) : processes_(processes) {}
 
-    // Call before each event line of the process. Prints the description at the first call, and again once a minute (of
-    // time_ns), because the user may keep only the end of a recording.
+    // Call before each event line of the process. Prints the description at the first call, and again when time_ns is a
+    // minute later, because the user may keep only the end of a recording.
     void report(Output& output, const ImageId& image, const cgroups& ids, uint64_t time_ns);
 
 private:

@@ -118,7 +118,7 @@ int Canvas::write(int x, int y, std::string_view text, Style style, int room)
         return !cut;
     });
     if (cut) {
-        if (used == room) // false if the last character was wide, because one column is then left
+        if (used == room) // false if a wide character did not fit into the last column, which is then free for the '+'
             --used;
         put(x + used, y, {.text = {U'+'}, .style = style});
         ++used;

@@ -19,8 +19,8 @@ class Canvas {
 public:
     struct Cell {
         std::array<char32_t, 3> text{U' '}; // a character, and up to two combining marks
-        uint8_t width = 1; // in columns: 2 for a wide character; 0 for the next cell, which the wide character also
-                           // covers
+        uint8_t width = 1; // width in columns; 2: a wide character, which also covers the cell to its right; 0: that
+                           // covered cell
         Style style = Style::plain;
 
         bool operator==(const Cell&) const = default;

@@ -33,7 +33,7 @@ public:
     // the row is unknown, the result is empty. behind: number of newest intervals to leave out.
     std::vector<double> values(std::string_view id, size_t column, size_t last = SIZE_MAX, size_t behind = 0) const;
 
-    double seconds(size_t last, size_t behind = 0) const; // total length of the intervals that values() returns
+    double seconds(size_t last, size_t behind = 0) const; // total length of the intervals that values() covers
     size_t rows() const { return series_.size(); }
     size_t bytes() const;
 

@@ -31,7 +31,7 @@ constexpr KeyHelp key_help[] = {
     {"b F7", "choose what rows are grouped by"},
     {"1 to 8", "group by the first, second, ... choice of b"},
     {"t F5", "tree: show rows below their pod, with sums"},
-    {"+ - Enter *", "in the tree: show or hide a pod's rows; *: of all pods"},
+    {"+ - Enter *", "in the tree: show or hide a pod's rows; *: the rows of all pods"},
     {"c F2", "choose columns and their order"},
     {"!", "all problems, each with a command for further diagnosis"},
     {"m", "messages so far"},

@@ -8,8 +8,8 @@
 
 namespace gpusnoop {
 
-// Returns the whole list (all rows and all shown columns), or the whole current page, as text. It is drawn as on a
-// screen that is large enough.
+// Returns the whole list (all rows and all shown columns), or the whole current page, as text. The text is drawn as on
+// a screen that is large enough for all of it.
 std::string screen_text(const ScreenState& state, const Snapshot& snapshot);
 
 // Returns JSON lines with all columns, one line per row, in the order on the screen.

@@ -22,16 +22,16 @@ namespace gpusnoop {
 // the terminal. While the screen exists, nothing else may write to the terminal.
 class Screen {
 public:
-    // Called with each action that the screen cannot carry out itself. It may call show() and message(). It is never
-    // called recursively.
+    // Function to call for each action that the screen cannot carry out itself. The function may call show() and
+    // message(), and is never called recursively.
     using Requests = std::function<void(const Action&)>;
     using Options = ScreenOptions;
 
     // Throws Error with a hint if there is no terminal, or if the terminal cannot be used.
     Screen(const Options& options, Requests requests);
 
-    // Shows the current step of a slow start-up. Until started(), warnings and typed keys are stored, but a key that
-    // quits sends SIGINT at once.
+    // Shows the current step of a slow start-up. Until started() is called, warnings and typed keys are stored, but a
+    // key that quits sends SIGINT at once.
     void starting(std::string what);
     void started(); // call just before the loop runs
 

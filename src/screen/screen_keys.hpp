@@ -10,7 +10,7 @@
 namespace gpusnoop {
 
 // Number of lines by which a key moves the selection or scrolls the page; nullopt for other keys. For Home and End, the
-// result is larger than any list. page: number of lines on the screen.
+// number is larger than any list. page: number of lines by which Page Up and Page Down move.
 std::optional<int> lines_moved(Key key, int page);
 
 std::vector<Action> press_in_prompt(ScreenState& state, const Snapshot& snapshot, Key key);

@@ -27,7 +27,7 @@ public:
     struct Message {
         std::string text;
         double until = 0; // time at which the next message replaces this one
-        size_t times = 1; // how often this message was added in succession
+        size_t times = 1; // how many times in a row this message was added
     };
 
     // now: monotonic time in seconds.
@@ -45,14 +45,14 @@ struct ScreenOptions {
     std::string tool = "cudatop"; // name of the tool, shown in the title and used in the names of saved files
     std::string sort{};           // key of the sort column
     bool ascending = false;       // sort smallest first
-    std::string then{};           // see Arrangement
+    std::string then{};           // key of the secondary sort column, see Arrangement
     std::optional<Preferences::Columns> columns{};
     std::string filter{};
     std::chrono::nanoseconds interval = std::chrono::seconds(1);
     bool tree = false;
     bool mouse = true;
     std::optional<bool> colours{}; // false: no colours, even if the terminal supports them
-    std::string starting{};        // see ScreenState
+    std::string starting{};        // current step of the start-up, see ScreenState
     std::vector<std::string> by_choices{"pid", "thread", "container", "pod", "namespace", "cgroup", "kernel", "device"};
 };
 

@@ -63,7 +63,7 @@ struct Fact {
 
 // A problem of one or more rows.
 struct Trouble {
-    int severity = 0; // see TopRow
+    int severity = 0; // 1: note, 2: warning, 3: alarm
     std::string mark; // severity as text, such as "!!"
     std::string who;  // name of the process
     std::string words;

@@ -15,8 +15,8 @@
 namespace gpusnoop {
 
 // While this object exists, the terminal is restored before the program ends by a signal, ExitOnSignal, std::terminate
-// or exit(). To restore means to write `restoring` to the terminal and to reset the terminal's modes. Only one object
-// may exist.
+// or exit(). Restoring writes the text `restoring` to the terminal and resets the terminal's modes. Only one object may
+// exist.
 class TerminalRescue {
 public:
     TerminalRescue(int fd, const termios& modes, std::string_view restoring);

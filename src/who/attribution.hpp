@@ -19,7 +19,7 @@ namespace gpusnoop {
 
 // The owner of a cgroup. Empty fields are unknown.
 struct Owner {
-    std::string cgroup; // path from the root of its hierarchy; "..." replaces names that did not fit
+    std::string cgroup; // path from the root of its hierarchy; "..." replaces names that did not fit into the record
     CgroupOwner where;  // parsed from the path
     ContainerNames names;
 
@@ -39,7 +39,7 @@ class WaitBudget;
 
 class Attribution {
 public:
-    explicit Attribution(const std::string& host_root, WaitBudget* waits = nullptr); // see Reader
+    explicit Attribution(const std::string& host_root, WaitBudget* waits = nullptr); // waits: see Reader::Reader()
     ~Attribution();
 
     void learn(const process_record& record);

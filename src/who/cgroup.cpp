@@ -68,7 +68,7 @@ std::vector<std::string> children(int cgroup)
 }
 
 struct Visited {
-    int cgroup;       // descriptor of its directory
+    int cgroup;       // descriptor of the cgroup's directory
     std::string path; // relative to the start of the walk
     uint64_t id;      // the id that the kernel side reports
     Delegation delegation;

@@ -21,7 +21,7 @@ enum Pressure : uint8_t { PRESSURE_CPU, PRESSURE_IO, PRESSURE_MEMORY, PRESSURES 
 struct CgroupFacts {
     std::optional<double> quota_cpus;     // lowest quota of the cgroup and the cgroups above it; nullopt: no limit
     std::optional<uint64_t> throttles;    // throttled periods, summed over the cgroups that have a quota
-    std::optional<uint64_t> throttled_ns; // sum over all CPUs
+    std::optional<uint64_t> throttled_ns; // throttled time, summed over these cgroups and over all CPUs
     std::array<std::optional<uint64_t>, PRESSURES> stalled_us{}; // time during which at least one task was stalled
     // True if stalled_us is for the whole machine, because the cgroup has no pressure files (v1, psi=0, the root).
     bool machine_wide = false;

@@ -13,7 +13,7 @@ namespace gpusnoop {
 
 class CommandLines {
 public:
-    explicit CommandLines(WaitBudget* waits = nullptr); // see Reader
+    explicit CommandLines(WaitBudget* waits = nullptr); // waits: see Reader::Reader()
 
     // The command line of a running process; empty while unknown. It is read again every few seconds, because programs
     // may change it. Escape it with printable() for output.

@@ -91,7 +91,7 @@ void fields(auto& each, same_as_const<ContainerAnswer> auto& a)
 // Runs Containers::find() in a helper, because users control some of the records, and reading the disk may hang.
 class ContainerLookup {
 public:
-    explicit ContainerLookup(const std::string& host_root, WaitBudget* waits = nullptr); // see Reader
+    explicit ContainerLookup(const std::string& host_root, WaitBudget* waits = nullptr); // waits: see Reader::Reader()
 
     // Returns nullopt if the helper has not replied yet; call it again later.
     std::optional<ContainerNames> find(const CgroupOwner& owner);

@@ -23,7 +23,7 @@ namespace gpusnoop {
 // Precision of a process's counts, which are estimates if its calls were counted only part of the time.
 struct Sampled {
     double percent = 100;          // percentage of the process's CPU time during which calls were counted
-    std::optional<double> error{}; // maximum error in percent, in 19 of 20 reports
+    std::optional<double> error{}; // error in percent that is not exceeded in 19 of 20 reports
 };
 
 struct ProcessInfo {
@@ -37,7 +37,7 @@ struct ProcessInfo {
 
 class Processes {
 public:
-    // waits: see Reader.
+    // waits: see Reader::Reader().
     Processes(int map_fd, const std::string& host_root, WaitBudget* waits = nullptr)
         : map_fd_(map_fd), cgroup_mounts_(cgroup_mounts(host_root)), attribution_(host_root, waits),
           command_lines_(waits)
@@ -125,11 +125,13 @@ public:
     const std::set<pid_t>& pids() const { return pids_; }
     bool contains(pid_t pid) const { return pids_.contains(pid); }
 
-    // A thread of the process was renamed to `name`. Returns true if that adds the process.
+    // Call when a thread of the process was renamed to `name`. Returns true if that adds the process.
     bool on_rename(pid_t pid, std::string_view name);
-    // A process was created; its name is the name of the thread that created it. Returns true if that adds the child.
+    // Call when a process was created; it inherits the name of the thread that created it. Returns true if that adds
+    // the child.
     bool on_fork(pid_t child);
-    // The process has called exec; its only thread is now called `name`. Returns true if that removes the process.
+    // Call when the process has called exec; its only thread is now called `name`. Returns true if that removes the
+    // process.
     bool on_exec(pid_t pid, std::string_view name);
     void remove(pid_t pid) { pids_.erase(pid); }
     // Adds all processes that have a thread with a matching name.

@@ -27,7 +27,7 @@ uint64_t sum(std::span<const Group* const> groups, Member Group::*member)
     return all;
 }
 
-// Cells for a count n of the interval; empty if it is not known. known: true if the BPF program that counts n is
+// Cells for a count n of the interval; empty if the count is not known. known: true if the BPF program that counts n is
 // attached.
 Cell count_if(bool known, uint64_t n);
 Cell rate_if(bool known, uint64_t n, const Context& c);
@@ -51,8 +51,8 @@ Cell graph_kernels_per_second(const Group& g, const Context& c);
 // True if rows are whole processes or sums of whole processes. Some values are known only for such rows.
 bool whole_processes(const Context& c);
 Cell traced_memory(const Group& g, const Context& c); // bytes allocated while traced and not freed
-// Memory as reported by NVML, which includes contexts and earlier allocations. Falls back to traced_memory() if NVML
-// does not report it.
+// Memory as the driver reports it, including contexts and allocations made before tracing began. Falls back to
+// traced_memory() if the driver does not report it.
 Cell memory(const Key& k, const Group& g, const Context& c);
 Cell memory_source(const Key& k, const Group& g, const Context& c);
 // Seconds until a GPU of the row is full; nullopt if unknown, or more than a year.

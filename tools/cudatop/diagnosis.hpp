@@ -40,7 +40,7 @@ public:
         : processes_(processes), results_of_copies_(results_of_copies)
     {}
 
-    // The counts of an interval. References and views must be valid only during add().
+    // The counts of an interval. References and views need not be valid after add() returns.
     struct Interval {
         std::span<const CallDelta> calls;
         std::span<const Waiting::Part> waits;
@@ -71,8 +71,8 @@ public:
     // CPU time in the last interval, as a share of one CPU; nullopt in the first interval.
     std::optional<double> cpu_percent(const std::set<ImageId>& images) const;
 
-    // Scheduling in the last interval, summed over the threads that made calls in the last seconds; nullopt if it is
-    // unknown for all of them.
+    // Scheduling in the last interval, summed over the threads that made calls in the last few seconds; nullopt if it
+    // is unknown for all of them.
     struct Scheduling {
         double waited_percent = 0;   // time ready to run without a CPU, as a share of one CPU's time
         double turns_per_second = 0; // how many times per second a thread was given a CPU
@@ -80,7 +80,7 @@ public:
     std::optional<Scheduling> scheduling(const std::set<ImageId>& images) const;
 
     // Time that these threads (pid, tid) spun in waits in the last interval; nullopt if unknown for one of the threads.
-    // In a thread's first interval, it is unknown.
+    // The time is unknown in a thread's first interval.
     std::optional<uint64_t> spinning_ns(const std::set<std::pair<uint32_t, uint32_t>>& threads) const;
 
     // Growth of device memory in bytes per second, over window_seconds (rules.hpp); nullopt if unknown for all of these
@@ -115,12 +115,12 @@ private:
         std::map<Place, uint64_t> copied_from; // number of synchronous copies by place, if their stack was sampled
         ByThread launching, waiting;
         std::map<uint32_t, uint64_t> launched; // number of launches, by thread
-        // The next four members are about threads that made calls in the last seconds.
+        // The next four members are about threads that made calls in the last few seconds.
         ByThread spinning;                     // CPU time within waits
         ByThread starving;                     // time ready to run without a CPU
         ByThread off_cpu;                      // time asleep or blocked, outside waits
         uint64_t turns = 0;                    // how often these threads were given a CPU
-        std::optional<unsigned> gpu_percent{}; // how busy the process's busiest GPU was, by NVML
+        std::optional<unsigned> gpu_percent{}; // how busy the process's busiest GPU was, according to NVML
         std::optional<MachineLoad> load{};     // load at the end of the interval; set only if a thread starved
         std::set<uint32_t> callers{};          // ids of threads that made calls
     };
@@ -137,11 +137,12 @@ private:
 
     struct History {
         std::deque<Counts> counts; // newest last
-        uint64_t called_ns = 0;    // end of the last interval with a call; if none, of the first interval
+        uint64_t called_ns = 0;    // end of the last interval with a call, or of the first interval if there was no
+                                   // call
         uint64_t launched_ns = 0;  // start of the last interval with a launch
         int64_t held_bytes = 0;    // memory held at the end of the last interval
         std::optional<uint64_t> cpu_ns;
-        std::map<uint32_t, ThreadCpuTime> threads; // CPU time of threads that made calls in the last seconds
+        std::map<uint32_t, ThreadCpuTime> threads; // CPU time of threads that made calls in the last few seconds
         Streak growing, capturing, small;
         std::array<double, static_cast<size_t>(Calls::count)> failing_seconds{};
         // State at the end of the last interval.

@@ -45,7 +45,7 @@ struct Key : CallKey {
 // A row. A pointer is null if the row has no calls of this kind.
 struct Group {
     WhoSeen who;
-    std::set<Gpu> devices;             // devices that the row's calls used, if known, by CUDA's numbers
+    std::set<Gpu> devices;             // devices that the row's calls used, as CUDA device numbers; empty: unknown
     const LaunchKey* kernel = nullptr; // null unless rows are grouped by kernel
     const LaunchGroup* launches = nullptr;
     const GraphGroup* graphs = nullptr; // captures and instantiations
@@ -101,7 +101,7 @@ private:
     DriverGroups driver_;
     std::map<CallKey, std::set<Gpu>> devices_;
     std::map<CallKey, uint64_t> double_counted_;
-    std::map<CallKey, std::map<std::string, uint64_t>> errors_; // by name
+    std::map<CallKey, std::map<std::string, uint64_t>> errors_; // number of errors, by error name
     std::map<CallKey, std::set<ImageId>> idle_;
     std::set<Gpu> gpus_;
 };

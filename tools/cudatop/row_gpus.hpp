@@ -24,7 +24,8 @@ std::optional<uint64_t> memory_by_driver(const Key& key, const Group& group, con
 Cell use_percent(const Key& key, const Group& group, const Context& context, std::optional<double> NvmlUse::*figure);
 // Returns "nvml" or "kfd"; empty if the row uses GPUs of both drivers.
 std::string_view driver_memory_source(const Group& group, const Context& context);
-Cell busiest(const Key& key, const Group& group, const Context& context); // percent, of the row's busiest GPU
+Cell busiest(const Key& key, const Group& group, const Context& context); // utilization of the row's busiest GPU, in
+                                                                          // percent
 // Average over the row's GPUs or MIG instances, in percent, measured by hardware counters (GPM).
 Cell efficiency(const Key& key, const Group& group, const Context& context,
                 std::optional<double> NvmlEfficiency::*figure);

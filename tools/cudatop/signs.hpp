@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measurements of one process over the last seconds. They are the input of the rules.
+// Measurements of one process over the last few seconds. They are the input of the rules.
 #pragma once
 
 #include "tools/cudatop/machine_load.hpp"
@@ -44,7 +44,7 @@ struct RestartLoop {
 };
 
 struct Signs {
-    double seconds = 0; // length of the period up to now that the counts cover
+    double seconds = 0; // length of the period that the counts cover, which ends now
 
     std::optional<UnfinishedCall> wait; // the longest unfinished wait
     std::string suspension; // why the waiting thread is suspended, such as "stopped by a signal"; empty if it is not
@@ -57,9 +57,10 @@ struct Signs {
     // Share of time that a thread was asleep or blocked, outside waits for the GPU. Measured for the thread that makes
     // the most launches.
     double off_cpu_percent = 0;
-    std::optional<double> gpu_percent; // how busy the process's busiest GPU is, by NVML
+    std::optional<double> gpu_percent; // how busy the process's busiest GPU is, according to NVML
     unsigned cpus = 0;                 // number of CPUs that the process may run on; 0: unknown
-    std::optional<MachineLoad> load{}; // average load at the end of each interval in which a thread starved
+    std::optional<MachineLoad> load{}; // machine load, averaged over the ends of the intervals in which a thread
+                                       // starved
 
     std::array<Failing, static_cast<size_t>(Calls::count)> failing;
     const Failing& failures(Calls calls) const { return failing[static_cast<size_t>(calls)]; }
@@ -88,7 +89,7 @@ struct Signs {
     int64_t grown_bytes = 0;    // growth of device memory
     uint64_t frees = 0;
     double growing_seconds = 0;         // for how long memory has grown without a free
-    std::optional<uint64_t> free_bytes; // free memory on the process's fullest GPU, by NVML
+    std::optional<uint64_t> free_bytes; // free memory on the process's fullest GPU, according to NVML
     unsigned free_gpu = 0;
 
     std::optional<UnfinishedCall> stuck;       // the longest stuck API call other than a wait
