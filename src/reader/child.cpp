@@ -93,7 +93,7 @@ Child::Child(std::initializer_list<int> descriptors, const std::function<void()>
 }
 
 // Waits until the child has closed its copies of our descriptors. If we closed a BPF link earlier, the child's copy
-// would keep the link open, and the child would detach the probes when it exits, which is slow.
+// would keep the link open. The probes would then be detached when the child exits, which is slow.
 void Child::wait_until_descriptors_closed(std::chrono::milliseconds timeout)
 {
     pollfd copies{inherited_.get(), POLLIN, 0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Helper process for work that may hang, run out of memory or be attacked. It exchanges messages with its owner (the
-// tool), and publishes the item that it works on as its status, so that a hang or crash can be blamed on that item.
+// tool). Its status names the item that it works on, so that a hang or crash can be blamed on that item.
 #pragma once
 
 #include "base/fd.hpp"

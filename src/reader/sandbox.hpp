@@ -20,8 +20,8 @@ struct Sandbox {
 // Sandbox that allows reading any file, and the mappings, roots and memory of all processes.
 Sandbox process_reading_sandbox(uint64_t memory_bytes);
 
-// Enters the sandbox irrevocably. The process gets its own user id, loses all privileges that the sandbox does not
-// grant, and is killed if it makes a system call that the sandbox does not allow. Builds with sanitizers limit neither
+// Enters the sandbox irrevocably. The process gets its own user id, and loses all privileges that the sandbox does not
+// grant. It is killed if it makes a system call that the sandbox does not allow. Builds with sanitizers limit neither
 // system calls nor memory. The process exits if the kernel refuses to change its user id or capabilities.
 void enter_sandbox(const Sandbox& sandbox);
 

@@ -92,7 +92,7 @@ inline constexpr Field<C, K, G> sampled_field = {
     {"", "sampled_percent", Unit::percent},
     where_sampled<C>,
     [](const K&, const G& g, const C& c) { return sampled_cell(g.who, c.processes); },
-    "With `--max-overhead`, the share of the time in which calls were counted, and the error of the estimates."};
+    "With `--max-overhead`: the share of CPU time during which calls were counted, and the error of the estimates."};
 
 template<class K, class G, class C>
 inline constexpr Field<C, K, G> sampled_error_field = {

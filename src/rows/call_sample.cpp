@@ -39,9 +39,9 @@ void CallSample::add(const CallDelta& delta)
         gpusnoop::add(place->second, delta);
 }
 
-// Error of the estimates in percent. Combines two errors: the sampling error (95% confidence, from the variation of
-// call rates among windows and from the share of CPU time that windows cover), and the error of the measured probe
-// cost.
+// Error of the estimates in percent. Combines the sampling error with the error of the measured probe cost. The
+// sampling error (95% confidence) follows from the variation of call rates among windows, and from the share of CPU
+// time that windows cover.
 std::optional<double> CallSample::error() const
 {
     if (windows_.size() < min_windows || !windows_since_drain_)

@@ -31,7 +31,7 @@ struct Amount {
         bytes += more_bytes;
     }
 
-    // These never return a negative value, although a free may be read before its allocation.
+    // Return 0 if the amount is negative, which is possible because a free may be read before its allocation.
     uint64_t count_held() const { return static_cast<uint64_t>(std::max<int64_t>(count, 0)); }
     uint64_t bytes_held() const { return static_cast<uint64_t>(std::max<int64_t>(bytes, 0)); }
 };

@@ -67,7 +67,7 @@ private:
         if (!state_.starting.empty())
             return state_.starting;
         if (snapshot_.wall_ns == 0)
-            return "Waiting for the first figures.";
+            return "Waiting for the first values.";
         return snapshot_.rows.empty() ? "Nothing uses a GPU yet." : "No row matches the filter.";
     }
     void cell(int y, const PlacedColumn& placed, const TopRow& row, Style style);

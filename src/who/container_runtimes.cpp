@@ -273,8 +273,8 @@ namespace {
 
 constexpr const char* pods_folder = "var/log/pods/";
 
-// Parses POD_NAMESPACE_CONTAINER-ID.log. The parts contain no underscores. A long name is truncated, so that the id is
-// missing.
+// Parses POD_NAMESPACE_CONTAINER-ID.log. The parts contain no underscores. A long name is truncated, which cuts off the
+// id.
 std::optional<ContainerRecord> parse_link(std::string_view name)
 {
     constexpr std::string_view suffix = ".log";

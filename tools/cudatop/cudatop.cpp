@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 
 constexpr ToolSpec about{
     .name = "cudatop",
-    .summary = "Shows, by process, thread, container or pod, what uses the GPUs, how, and what is wrong.",
+    .summary = "Shows which processes, threads, containers or pods use the GPUs, how, and what is wrong.",
     .examples = "  cudatop                     # all processes, on a live screen (? shows its keys)\n"
                 "  cudatop --why               # what is wrong with which process, after 5 seconds\n"
                 "  cudatop --by pod            # one row per pod\n"

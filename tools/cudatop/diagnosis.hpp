@@ -178,7 +178,8 @@ private:
     std::map<ImageId, History> known_;
     std::map<ImageId, uint64_t> launches_; // number of launches within window_seconds
     Restarts restarts_;
-    std::vector<std::pair<uint32_t, uint64_t>> exits_; // pid and CLOCK_BOOTTIME of exits since the last interval
+    std::vector<std::pair<uint32_t, uint64_t>> exits_; // pid and exit time (ns, CLOCK_BOOTTIME) of processes that
+                                                       // exited since the last interval
     uint64_t now_ns_ = 0;
     std::vector<Verdict> verdicts_;
 };

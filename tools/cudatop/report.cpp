@@ -11,8 +11,8 @@
 
 namespace gpusnoop::cudatop {
 
-// Tracks each process that maps a driver, so that the process has a row even before its first traced call, for example
-// if it is in a wait that began before tracing. Reads the command line now, so that the report is not delayed.
+// Tracks each process that maps a driver. The process then has a row even before its first traced call, for example
+// during a wait that began before tracing. Reads the command line now, so that the report is not delayed.
 void CudaTop::track_users()
 {
     for (const pid_t pid : running_->users())

@@ -49,7 +49,7 @@ class ExitedVerdicts {
 public:
     using Frames = std::function<std::vector<std::string>(const Verdict&)>;
 
-    // Adds the verdicts of an interval. Not used for the last interval.
+    // Adds the verdicts of an interval. Do not call it for the last interval, whose verdicts are passed to with().
     void add(std::span<const Verdict* const> verdicts, const Frames& frames);
     // Returns all verdicts, worst first. A restart loop is represented by its newest process.
     std::vector<WhyLine> with(std::span<const Verdict* const> of_last_interval, const Frames& frames);
