@@ -29,7 +29,8 @@ class Allotments {
 public:
     Allotments();
 
-    // Empty as long as the environment is not known. start_ns: start time of the process, because pids are reused.
+    // Returns the GPUs that the environment of a process names. The result is empty until the environment has been
+    // read. start_ns: start time of the process; it distinguishes processes whose pid was reused.
     const Allotment& of(uint32_t pid, uint64_t start_ns);
     // Receives results, and forgets processes for which of() has not been called since the last sweep().
     void sweep();

@@ -30,7 +30,8 @@ std::vector<uint64_t> parts_of(const DeviceAccount& device)
 
 } // namespace
 
-// The cost of each device and MIG instance. A device and its instances share the cost of the device.
+// The cost of each device and MIG instance. The cost of a device is divided between the device and its instances in
+// proportion to their time.
 static std::map<DeviceKey, uint64_t> prices_of(const Ledger& ledger)
 {
     struct Whole {
@@ -82,7 +83,7 @@ Bill make_bill(const Ledger& ledger, bool by_device)
         spare.micros += money[0];
         spare.priced |= key.price.has_value();
         if (by_device && device.tenants.empty())
-            bill.rows[{{}, key.id}].devices[key.id] = device.model; // the device has no tenants, but gets a row, too
+            bill.rows[{{}, key.id}].devices[key.id] = device.model; // a device without tenants also gets a row
         Used all;
         for (const auto& [tenant, account] : device.tenants)
             all.add(account.used);

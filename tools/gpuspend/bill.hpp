@@ -23,7 +23,7 @@ struct BillRow {
     Account account;
     TenantAccount tenant;
     std::map<std::string, std::string> devices; // models of the held devices, by id
-    Used all;                                   // use of these devices by all holders, to compute the row's shares
+    Used all;                                   // use of these devices by all holders, to compute the row's percentages
     uint64_t used_micros = 0, idle_micros = 0;  // cost of used and idle time, on devices with a price
     bool unpriced = false;                      // at least one device has no price
 };
@@ -39,7 +39,7 @@ struct Bill {
     std::map<BillKey, BillRow> rows;
     uint64_t ns = 0, used_ns = 0, idle_ns = 0, unallocated_ns = 0; // sums over all devices
     uint64_t micros = 0, used_micros = 0, idle_micros = 0, unallocated_micros = 0;
-    uint64_t covered_ns = 0;       // time that was observed
+    uint64_t covered_ns = 0;       // total time of the slices in the ledger, without times when gpuspend did not run
     std::set<std::string> devices; // ids of devices, without those of MIG instances
     std::set<std::string> unpriced_models;
     std::map<std::string, std::string> device_of;      // by id of a MIG instance: id of its device

@@ -25,7 +25,8 @@ Cell pod_text(const Line& l, const Context&)
 
 Cell own_text(const Line& l, const Context& c, std::string Tenant::*part)
 {
-    // If there is no pod column, this column shows the label instead.
+    // Lines that are not about a tenant show their label, such as "(idle)", in the column POD or, if that is hidden,
+    // here.
     const View& rows = c.settings.rows;
     if (l.kind != LineKind::tenant)
         return rows.pod || rows.container ? Cell() : pod_text(l, c);

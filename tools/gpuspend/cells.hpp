@@ -51,7 +51,7 @@ Cell used(const Line& l, const Context&)
     return counted(l, part);
 }
 
-// Memory use in byte-seconds: 64 bits suffice for ten years of a thousand GPUs with 80 GB.
+// Memory use in byte-seconds. 64 bits suffice for seven years of one full GPU with 80 GB. Larger values are capped.
 Cell memory(const Line& l, const Context& c);
 
 template<uint64_t Used::*part>

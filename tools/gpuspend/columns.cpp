@@ -98,12 +98,17 @@ constexpr F fields[] = {
      devices,
      "Number of different devices that the row has held. A MIG instance counts as a device, but in the total, only "
      "GPUs count."},
-    {{"IDS", "device_ids", Unit::text, 40}, always<C>, ids, "Ids of these devices.", extra},
-    {{"MODEL", "model", Unit::text, 24}, always<C>, model, "Model of these devices, if it is the same for all.", extra},
+    {{"IDS", "device_ids", Unit::text, 40}, always<C>, ids, "Ids of the devices that the row has held.", extra},
+    {{"MODEL", "model", Unit::text, 24},
+     always<C>,
+     model,
+     "Model of the devices that the row has held; empty if they differ.",
+     extra},
     {{"", "vendor", Unit::text},
      json_only<C>,
      vendor,
-     "Vendors of these devices, as far as their models are known: `nvidia`, `amd` or `nvidia,amd`."},
+     "Vendors of the devices that the row has held, as far as their models are known: `nvidia`, `amd` or "
+     "`nvidia,amd`."},
     F{{"TIME", "device_time_ns", Unit::count, 8},
       always<C>,
       device_time,
@@ -112,7 +117,8 @@ constexpr F fields[] = {
     {{"", "used_ns", Unit::count},
      json_only<C>,
      used_time,
-     "The row's share of the device time, while it launched (`used_ns`), and while it launched nothing (IDLE)."},
+     "The row's share of the device time: of the time in which it launched (`used_ns`), and of the time in which it "
+     "launched nothing (IDLE)."},
     F{{"IDLE", "idle_ns", Unit::count, 8}, always<C>, idle_time}.in_text(in_time<idle_time>),
     {{"", "allocated_ns", Unit::count},
      json_only<C>,
@@ -146,8 +152,8 @@ constexpr F fields[] = {
     {{"LAUNCHES", "launches", Unit::count, 9},
      always<C>,
      used<&Used::launches>,
-     "Launches of kernels and graphs on all devices, without captured ones. Launches and copies are counted at entry, "
-     "so failed calls count, too."},
+     "Launches of kernels and graphs on all devices. Captured launches are not counted. Launches and copies are "
+     "counted at entry, so failed calls count, too."},
     {{"GRAPHKERN", "graph_kernels", Unit::count, 9},
      always<C>,
      used<&Used::graph_kernels>,
@@ -183,7 +189,8 @@ constexpr F fields[] = {
     {{"GPU%", "gpu_busy_percent", Unit::percent, 6},
      always<C>,
      mean_percent<Figure::gpu_busy>,
-     "Share of that time in which a kernel of any process ran (GPU%), and used memory of the device (FB).",
+     "While the row launched on its devices: percentage of time in which a kernel of any process ran (GPU%), and "
+     "memory in use on the device (FB).",
      extra},
     {{"FB", "memory_used_bytes", Unit::bytes, 7},
      always<C>,
@@ -198,13 +205,13 @@ constexpr F fields[] = {
      [](const L& l, const C&) {
          return l.row && l.row->account.efficiency.sources ? Cell(l.row->account.efficiency.shared_ns) : Cell();
      },
-     "Part of the time covered by these counters during which other tenants held the device, too."},
+     "Part of the time covered by the hardware counters during which other tenants held the device, too."},
     {{"", "measured_by", Unit::text},
      json_only<C>,
      [](const L& l, const C&) {
          return l.row ? text_if_any(measured_by_text(l.row->account.efficiency.sources)) : Cell();
      },
-     "Source of these counters: `nvml`, `dcgm`."},
+     "Source of the hardware counters: `nvml`, `dcgm` or `nvml,dcgm`."},
     {{"", "launches_on_unknown_device", Unit::count},
      json_only<C>,
      [](const L& l, const C&) {
@@ -216,7 +223,7 @@ constexpr F fields[] = {
      [](const L& l, const C& c) {
          return l.row && l.row->account.shared_ns ? Cell(std::string(split_name(c.settings.split))) : Cell();
      },
-     "Measure by which the time of shared devices was divided."},
+     "Measure by which the time of shared devices was divided: `launches`, `busy` or `memory` (`--split`)."},
     {{"SHARED", "shared", Unit::text, 6},
      always<C>,
      shared,
@@ -232,7 +239,7 @@ constexpr F fields[] = {
     {{"", "currency", Unit::text},
      where_priced,
      [](const L&, const C& c) { return Cell(std::string(c.currency)); },
-     "Currency of both costs."},
+     "Currency of COST and IDLECOST."},
     {{"OVERHEAD%", "probes_cpu_percent", Unit::percent, 9},
      always<C>,
      [](const L& l, const C& c) {

@@ -20,7 +20,7 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr uint64_t timeout_ns = 10'000'000'000; // same as Prometheus's default
+constexpr uint64_t timeout_ns = 10'000'000'000; // same as Prometheus's default scrape timeout
 constexpr size_t max_header_size = 64 << 10;
 
 } // namespace

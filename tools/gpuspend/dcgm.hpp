@@ -39,7 +39,7 @@ struct DcgmPage {
     static constexpr size_t max_devices = 4096;
 };
 
-// Never fails: lines that cannot be parsed are ignored.
+// Ignores lines that cannot be parsed, so it never fails.
 DcgmPage parse_dcgm_page(std::string_view text);
 
 class Dcgm {

@@ -27,7 +27,7 @@ constexpr ToolSpec about{
     .name = "gpuspend",
     .summary = "Shows which pods, containers, users or processes hold and use the GPUs, and what that costs.",
     .examples = "  gpuspend                    # GPUs held and used, until Ctrl-C\n"
-                "  gpuspend 60                 # a table a minute\n"
+                "  gpuspend 60                 # a table every minute\n"
                 "  gpuspend -d 8h --prices /etc/gpu-prices   # also show costs\n"
                 "  gpuspend --by namespace,device 60   # by namespace and GPU\n"
                 "  gpuspend --by pid 10        # by process\n"
@@ -79,7 +79,7 @@ private:
     Prices prices_;
     std::optional<Slices> slices_;
     Teams teams_;
-    std::optional<Ledger> ledger_; // time since sums_ was last updated, by tenant id
+    std::optional<Ledger> ledger_; // device time since sums_ was last updated, by tenant id
     SpendState sums_;              // totals by tenant name since the last report; with --state, since the state began
     std::optional<StateFile> state_;
     Metrics* metrics_ = nullptr;   // the output if metrics are exported, else null
@@ -120,7 +120,7 @@ RunPlan GpuSpend::plan()
     constexpr std::string_view no_graphs = "kernels in graphs are unknown, and captured kernels count as launched";
     constexpr std::string_view no_memory = "memory is unknown";
     const Program returning[] = {
-        {"state", both, device_calls, true, "devices are unknown unless NVML has them"},
+        {"state", both, device_calls, true, "devices are unknown unless NVML reports them"},
         {"follow", driver, capture_calls, true, no_graphs},
         {"follow", driver, graph_calls, true, no_graphs},
         {"event", driver, event_calls, false, no_graphs},
@@ -145,7 +145,8 @@ std::unique_ptr<Output> GpuSpend::make_output()
     return settings_.csv ? make_csv_output() : gpusnoop::make_output(options_);
 }
 
-// Call this before loading, which takes a while, so that an error in a file is reported at once.
+// Reads the files named by options. Call this before the BPF programs are loaded: loading takes a while, and an error
+// in a file should be reported at once.
 void GpuSpend::read_files()
 {
     if (!settings_.prices.empty())

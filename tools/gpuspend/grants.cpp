@@ -98,7 +98,7 @@ void Grants::scan(const MachineGpus& gpus)
         if (granted.pod_uid.empty())
             granted.pod_uid = owner.pod_uid();
         granted.container = owner.names.container;
-        if (!granted.pod_uid.empty() && found.owner.node_id.empty()) // only pods of this host's kubelet
+        if (!granted.pod_uid.empty() && found.owner.node_id.empty()) // another kubelet manages pods in a kind node
             pods[granted.pod_uid].push_back(granted);
         if (!granted.container_id.empty())
             add_configured(granted, owner, gpus, mig);
@@ -110,7 +110,8 @@ void Grants::scan(const MachineGpus& gpus)
     add_claimed(pods, gpus);
 }
 
-// Prefers a cgroup with a known pod name, because the pod's own cgroup may have none even if its containers have one.
+// Returns one of a pod's cgroups, preferably one with a known pod name. The name may be known for the cgroups of the
+// pod's containers, but not for the pod's own cgroup.
 const GrantedDevice& Grants::of_pod(const std::vector<GrantedDevice>& parts)
 {
     const auto named =
@@ -147,7 +148,7 @@ void Grants::add_claimed(const Pods& pods, const MachineGpus& gpus)
     for (const auto& [claim, uids] : claim_pods_) {
         const auto devices = claim_devices_.find(claim);
         if (devices == claim_devices_.end())
-            continue; // a claim of another driver
+            continue; // another DRA driver serves this claim
         for (const std::string& uid : uids) {
             const auto pod = pods.find(uid);
             if (pod == pods.end()) {

@@ -16,7 +16,7 @@ namespace gpusnoop {
 struct Grant {
     std::string pod_uid, container;
     std::string device; // "GPU-<uuid>", "MIG-<uuid>", or another plugin's name
-    uint64_t parts = 1; // number of replicas
+    uint64_t parts = 1; // number of replicas allocated to the container
 };
 
 struct KubeletDevices {

@@ -19,7 +19,7 @@ std::vector<uint64_t> divided(uint64_t amount, std::span<const uint64_t> weights
         return parts;
     if (!sum)
         return divided(amount, std::vector<uint64_t>(weights.size(), 1));
-    // The sum of 2^16 weights needs 80 bits, so remainders can be compared, but not multiplied.
+    // Remainders may exceed 64 bits, because the sum of many weights does.
     std::vector<uint128> left(weights.size());
     uint64_t granted = 0;
     for (size_t i = 0; i < weights.size(); i++) {

@@ -45,7 +45,7 @@ struct Gauges {
 // Sets NVML's values of a device or instance.
 void add_efficiency(Gauges& gauges, const NvmlEfficiency& efficiency);
 
-// Mean values. Each mean covers the time for which its value is known.
+// Time-weighted means of gauges. Each mean covers the time for which its gauge is known.
 struct Efficiency {
     struct Measured {
         uint64_t ns = 0; // time with a known value
@@ -102,7 +102,7 @@ struct Holder {
     uint64_t parts = 0; // number of allocated replicas of the device; 0: no allocation is known
     uint8_t sources = 0;
     Used used{};
-    bool active = false; // it may have launched work on the device
+    bool active = false; // true if the holder may have launched work on the device in this slice
 };
 
 struct DeviceKey {
@@ -119,7 +119,7 @@ struct DeviceSlice {
     uint64_t parts = 1;   // number of replicas
     std::vector<Holder> holders;
     Gauges gauges{};
-    std::optional<uint64_t> ns = {}; // time to divide between the holders; nullopt: time of the whole slice
+    std::optional<uint64_t> ns = {}; // time to divide between the holders; nullopt: Slice::ns
 };
 
 struct Slice {
@@ -132,9 +132,9 @@ struct Account {
     uint64_t used_ns = 0,
              idle_ns = 0;      // the tenant's share of the device's time while it launched, and while it did not
     uint64_t allocated_ns = 0; // time in which the device was allocated to the tenant, weighted by replicas
-    uint64_t resident_ns = 0;  // time in which it had a context, had the device's file open, or made calls
-    uint64_t driving_ns = 0;   // time in which it launched
-    uint64_t shared_ns = 0;    // part of its share in which others held the device, too
+    uint64_t resident_ns = 0;  // time in which the tenant had a context, had the device's file open, or made calls
+    uint64_t driving_ns = 0;   // time in which the tenant launched
+    uint64_t shared_ns = 0;    // part of used_ns and idle_ns in which other tenants held the device, too
     uint64_t equally_ns = 0;   // part of shared_ns divided equally, because no activity was counted
     uint8_t sources = 0;
     Used used;

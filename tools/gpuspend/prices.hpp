@@ -17,10 +17,9 @@ class Prices {
 public:
     Prices() = default; // no prices
     // text: lines of MODEL_GLOB,PRICE_PER_GPU_HOUR[,CURRENCY[,VALID_FROM[,NODE_GLOB]]]. The first line that matches
-    // applies. If several lines have the same globs as this line, the one with the latest VALID_FROM in the past
-    // applies. # begins a comment. A first line that begins with "gpu_model_glob" is a heading. The text may also be a
-    // JSON object with OpenCost's key "GPU". Throws Error, which names the file and the line. node: name of this
-    // machine.
+    // applies. If several lines have the same globs as that line, the one that became valid last applies. # begins a
+    // comment. A first line that begins with "gpu_model_glob" is a heading. The text may also be a JSON object with
+    // OpenCost's key "GPU". Throws Error, which names the file and the line. node: name of this machine.
     Prices(std::string_view text, const std::string& file, const std::string& node = {});
     // Also throws Error if the file cannot be read.
     static Prices of_file(const std::string& path, const std::string& node = {});

@@ -112,7 +112,8 @@ void Slices::remember(const Tenant& tenant, const Owner& owner, const ImageId* i
     if (view.user)
         name.user = user;
     name.team = teams_.of(owner, user);
-    // A row by pod shows the owner if there is no pod. A row by process shows the owner if there is no process.
+    // Rows by pod show the owner for processes outside pods. Rows by process show the owner for allocations without a
+    // process.
     if ((view.pod || view.container) && !in_pod)
         name.owner = owner.text();
     else if ((view.pid || view.comm || view.user) && !image)
