@@ -53,9 +53,10 @@ public:
         std::function<void(Helper::Task&)> serve; // main function of the helper
         std::function<bool(Message)> apply{};     // applies a one-message answer; returns false if it is malformed
         std::function<Reply(Part)> apply_part{};  // applies one message of an answer that may have several messages
-        // Called after a helper was lost; its pending questions and its state are lost, too.
+        // Called after a helper was lost. The caller should reset its own state, because the helper's state and its
+        // pending questions are lost, too.
         std::function<void()> restarted{};
-        // Called when a helper was lost. Returns true if the pool should blame no process.
+        // Called after restarted(), with the cause of the loss. Returns true if the pool should blame no process.
         std::function<bool(const Loss&)> lost{};
         std::function<int(int descriptor)>
             watch{}; // adds a new helper to the caller's epoll instance; returns 0 or errno

@@ -77,7 +77,7 @@ size_t rows_for(size_t key_bytes, size_t possible_cpus);
 // wait.
 enum class CallPart : uint8_t {
     launch,
-    graph,      // launches of graphs; cudalaunch shows them among the launches
+    graph,      // launches of graphs; cudalaunch shows them together with kernel launches
     graph_life, // all other graph calls, shown by cudagraph
     copy,
     wait,

@@ -113,8 +113,8 @@ public:
     // functions.
     virtual Output* for_people() { return this; }
     virtual Output* for_programs() { return nullptr; }
-    // Returns the output that writes the table's row with this index; null if none does. most: number of rows shown to
-    // people (0: all).
+    // Returns the output that writes the table's row with this index; null if none does. most: maximum number of rows
+    // shown to people; 0: all.
     Output* place_of_row(size_t number, size_t most)
     {
         return !most || number < most || !for_people() ? this : for_programs();

@@ -176,7 +176,7 @@ inline const auto owner_fields = []<size_t... I>(std::index_sequence<I...>)
 }
 (std::make_index_sequence<std::size(owner_keys)>());
 
-// True for the keys of tables of probed calls. These tables can be grouped by the place in the program that made the
+// True for keys of rows that count probed calls. Such rows can be grouped by the place in the program that made the
 // call.
 template<class K>
 concept HasPlace = K::has_place;

@@ -40,7 +40,7 @@ struct Column {
     bool in_text = true;     // false: shown only in JSON
     bool in_json = true;     // false: shown only in text
     bool of_calls = false;   // computed from counted calls, and so an estimate if calls are sampled
-    bool is_level = false;   // a state at the end of the interval, not a sum over the interval
+    bool is_level = false;   // true: a state at the end of the interval; false: a sum over the interval
     bool on_request = false; // shown in text only if requested with --columns
     // description in the manual; if empty, the previous column's description covers this column too
     std::string_view about = {};

@@ -175,7 +175,7 @@ std::vector<PageLine> history_lines(const ScreenState& state, const Snapshot& sn
     if (!column || height == 0)
         return {};
     const TopColumn& of = snapshot.columns[*column];
-    constexpr int scale = 8; // width of the labels beside the plot: the largest value, and 0
+    constexpr int scale = 8; // width of the two labels beside the plot, which show the largest value and 0
     const int width = std::max(size.columns - scale, 1);
     const size_t room = values_in(width, state.glyphs);
     const std::vector<double> values = state.history.values(state.open, *column, room, state.behind);

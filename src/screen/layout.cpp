@@ -122,7 +122,7 @@ ColumnPlaces place_columns(int columns, std::span<const ColumnWidth> widths, int
     auto place = [&](int column) {
         const int width = widths[static_cast<size_t>(column)].least;
         const bool fits = x + width <= columns;
-        // the first column after those that never scroll is truncated instead of left out
+        // if the first column after those that never scroll does not fit, it is truncated, not left out
         const bool alone = column == staying + places.first;
         if (x >= columns || (!fits && !alone))
             return false;

@@ -77,7 +77,7 @@ struct ScreenState {
     bool paused = false; // new snapshots are not shown
     size_t behind = 0;   // number of intervals since the shown snapshot
 
-    // The list. If nothing is selected, keys act on the first line, even when rows move.
+    // State of the list. If no line is selected, keys act on the first line, even when rows move.
     std::string selected; // id of the selected line, or empty
     int selected_at = 0;  // last index of the selected line; used if the line disappears
     int first_row = 0;

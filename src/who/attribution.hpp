@@ -31,7 +31,7 @@ struct Owner {
     std::string slurm() const;          // JOB.STEP
     std::string container_key() const;  // unique among all containers; empty if not in a container
     std::string uid_suffix() const;     // " (uid 1000)"; empty if the uid is unknown
-    std::string text() const;           // the pod or container, else the job, unit or cgroup
+    std::string text() const;           // names the pod or container, else the job, unit or cgroup
 };
 
 class ContainerLookup;

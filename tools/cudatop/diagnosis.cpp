@@ -327,7 +327,7 @@ void Diagnosis::measure_threads(const ImageId& image, History& history)
     history.threads = std::move(now);
 }
 
-// Reads the machine's load at most once, and only if a thread starved for a tenth of the interval.
+// Reads the machine's load at most once, and only if a thread starved for more than a tenth of the interval.
 void Diagnosis::add_load()
 {
     constexpr uint64_t min_part = 10;

@@ -9,7 +9,8 @@
 
 namespace gpusnoop::cudatop {
 
-// Outputs that show a column by default. batch: the screen, and tables (-b), which are at most 100 characters wide.
+// Outputs that show a column by default. batch: both the screen and tables (-b). Tables show only some columns, because
+// they are at most 100 characters wide.
 enum class Usual : uint8_t { no, screen, batch };
 
 struct TopField {

@@ -56,7 +56,7 @@ public:
     // requests: called for all actions except quitting and changing the interval.
     Live(const Screen::Options& options, Screen::Requests requests);
 
-    void starting(std::string_view step) { screen_.starting(std::string(step)); } // may be called before begin() only
+    void starting(std::string_view step) { screen_.starting(std::string(step)); } // call only before begin()
     void begin(const Running& running);                                           // call after the first snapshot
     void show(Snapshot snapshot) { screen_.show(std::move(snapshot)); }
     void message(std::string text) { screen_.message(std::move(text)); }

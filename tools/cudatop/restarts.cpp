@@ -120,8 +120,8 @@ std::vector<Restarts::Loop> Restarts::loops(uint64_t now_ns)
         for (const Life& life : group.lives)
             if (life.end_ns)
                 first_end_ns = std::min(first_end_ns, life.end_ns);
-        // A start counts as a restart only if a process exited before. Otherwise, the ranks of a job, which run at the
-        // same time, would count as restarts.
+        // A start counts as a restart only if another process of the group exited before it. Otherwise, the ranks of a
+        // job, which run at the same time, would count as restarts.
         const auto restarts = static_cast<uint64_t>(
             std::ranges::count_if(group.lives, [&](const Life& life) { return life.start_ns > first_end_ns; }));
         if (restarts < restarts_min)
