@@ -90,7 +90,7 @@ std::string file_name(const char (&folder)[FOLDER_NAME], const char (&file)[FILE
 
 std::string BlockedFiles::mapped_at(uint32_t pid, uint64_t address)
 {
-    constexpr size_t max_reads = 20; // per second, because /proc/PID/maps may have megabytes
+    constexpr size_t max_reads = 20; // limit per second, because /proc/PID/maps may have megabytes
     auto found = mappings_.find(pid);
     if (found == mappings_.end()) {
         if (++reads_ > max_reads)

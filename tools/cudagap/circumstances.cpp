@@ -99,7 +99,7 @@ namespace {
 
 constexpr size_t max_processes = 1024; // limit, because reading a dozen files takes about 0.1 ms per process
 
-// Increase of a counter. nullopt if it has decreased, because the process has moved to another cgroup.
+// Increase of a counter. nullopt if the counter has decreased: the process has then moved to another cgroup.
 std::optional<uint64_t> since(const std::optional<uint64_t>& now, const std::optional<uint64_t>& before)
 {
     return now && before && *now >= *before ? std::optional(*now - *before) : std::nullopt;

@@ -22,8 +22,9 @@ constexpr bool is_call(size_t part)
 }
 
 constexpr std::string_view about_parts =
-    "The parts explained under `DESCRIPTION`: in text as a share of WALL(s), in JSON in nanoseconds. JSON has all "
-    "parts (the two for interrupts only with `--interrupts`), and they add up to wall_ns. With `--cheap`, all time, "
+    "The parts of the threads' time, explained under `DESCRIPTION`: in text as percentages of WALL(s), in JSON in "
+    "nanoseconds. JSON has all parts (the two for interrupts only with `--interrupts`), and they add up to wall_ns. "
+    "With `--cheap`, all time, "
     "including time in calls, is ONCPU% (on a CPU), READY% (runnable, but waiting for a CPU or throttled) or OFFCPU% "
     "(neither). In JSON, these add up to known_wall_ns, the wall time of the threads whose schedstat could be read (up "
     "to 4096 per report). The kernel updates schedstat at switches and ticks, so it may lag by some milliseconds.";
@@ -121,7 +122,7 @@ constexpr auto fields = fields_of<Field<C, K, G>>(
         {{"", "outside_ns", Unit::count},
          if_cheap<Shown::json>,
          [](const K&, const G& g, const C&) { return Cell(g.sums.ns[TIME_CPU]); },
-         "With `--cheap`: time outside of calls. It replaces the parts that divide this time."},
+         "With `--cheap`: time outside of calls. It replaces the parts that show where this time was spent."},
         {{"", "other_syscall", Unit::count},
          json_only<C>,
          [](const K&, const G& g, const C&) { return cell_if(g.other_syscall); },
@@ -162,7 +163,7 @@ constexpr auto fields = fields_of<Field<C, K, G>>(
                  return per_second(g.sums.blocked + g.sums.preempted, c);
              return g.cpu.wall_ns ? per_second(g.cpu.turns, c) : Cell();
          },
-         "Context switches per second away from these threads; with `--cheap`, to them."},
+         "Context switches per second away from the row's threads; with `--cheap`, context switches to them."},
         {{"BLOCKED", "switches_blocked", Unit::count, 8},
          unless_cheap,
          [](const K&, const G& g, const C&) { return Cell(g.sums.blocked); },
@@ -181,9 +182,10 @@ constexpr auto fields = fields_of<Field<C, K, G>>(
         {{"AROUND(s)", "around_ns", Unit::seconds, 9},
          always<C>,
          around<&A::covered_ns>,
-         "Time covered by the columns below, which describe the circumstances of a process. They are empty in rows of "
-         "several processes. They are read once per report, and cover the time since the last report. In the first "
-         "report, they cover the time since the process was first seen, up to a second after its first call.",
+         "Time covered by the columns from QUOTA to GPUNODE, which describe the circumstances of a process. These "
+         "columns are empty in rows of several processes. They are read once per report, and cover the time since the "
+         "last report. In the first report, they cover the time since the process was first seen, up to a second after "
+         "its first call.",
          extra},
         {{"QUOTA", "quota_cpus", Unit::rate, 6},
          always<C>,
@@ -194,8 +196,9 @@ constexpr auto fields = fields_of<Field<C, K, G>>(
         {{"THROTTLES", "throttles", Unit::count, 9},
          always<C>,
          around<&A::throttles>,
-         "Number of periods in which one of these quotas was used up, and the time for which tasks were throttled, "
-         "summed over CPUs. Both count for the whole cgroup, not for the process alone.",
+         "Number of periods in which a quota of the cgroup or of its ancestors was used up (THROTTLES), and time for "
+         "which tasks were throttled, summed over CPUs (`cgroup_throttled_ns`). Both are values of the whole cgroup, "
+         "not of the process alone.",
          extra},
         {{"", "cgroup_throttled_ns", Unit::count}, json_only<C>, around<&A::throttled_ns>},
         {{"PSICPU%", "pressure_cpu_percent", Unit::percent, 7},

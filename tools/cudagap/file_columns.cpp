@@ -51,7 +51,8 @@ constexpr Field<C, K, G> fields[] = {
     {{"READ", "read_bytes", Unit::bytes, 7},
      always<C>,
      by_disks<&G::read_bytes>,
-     "Block I/O that these threads issued, in bytes, whether they waited for it or not. It includes readahead, file "
+     "Block I/O that the row's threads issued, in bytes, whether they waited for it or not. It includes readahead, "
+     "file "
      "system metadata, and writes caused by fsync, but not writeback by the kernel. `-` if the file system is not on a "
      "local disk."},
     {{"WRITTEN", "written_bytes", Unit::bytes, 7}, always<C>, by_disks<&G::written_bytes>},

@@ -132,14 +132,16 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
              const std::string_view name = block_end_name(l.call.gap.waker.by);
              return name.empty() ? Cell() : Cell(std::string(name));
          },
-         "The event that ended that period: `thread` (see waker_pid); `timeout` (of the system call itself); `signal` "
+         "The event that ended the longest blocked period: `thread` (see waker_pid); `timeout` (of the system call "
+         "itself); `signal` "
          "(sent by a timer or I/O; a signal sent by a thread counts as `thread`); `interrupt` (of the network, another "
          "timer, or another device)."},
         {{"", "waker_pid", Unit::count},
          json_only<C>,
          of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.pid}; }>,
-         "The thread that ended that period (the waker). It is known only if the period was a wait for a lock, poll, "
-         "pipe, socket or child, or an unknown wait. Periods that a device or timer ended have no waker."},
+         "The thread that ended the longest blocked period (the waker). It is known only if the thread waited for a "
+         "lock, in poll, for a pipe, a socket or a child, or for an unknown reason. Periods that a device or timer "
+         "ended have no waker."},
         {{"", "waker_tid", Unit::count},
          json_only<C>,
          of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.tid}; }>},
@@ -149,12 +151,12 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
         {{"", "waker_ended_ns", Unit::count},
          json_only<C>,
          of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.blocked_ns}; }>,
-         "Duration of the period that the waker ended."},
+         "Duration of the blocked period that the waker ended."},
         {{"", "waker_wall_ns", Unit::count},
          json_only<C>,
          of_known<took>,
-         "Time between the last two recorded wakeups by the waker, and how much of it the waker was on a CPU, or "
-         "waited for one."},
+         "Time between the last two recorded wakeups by the waker (waker_wall_ns). The next two keys are the parts of "
+         "it in which the waker was on a CPU, or waited for one."},
         {{"", "waker_cpu_ns", Unit::count},
          json_only<C>,
          of_known<[](const period& period) { return uint64_t{period.ns[TIME_CPU]}; }>},
@@ -164,8 +166,8 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
         {{"", "running", Unit::count},
          json_only<C>,
          [](const L& l, const C&) { return l.call.cpus ? Cell(uint64_t{l.call.running}) : Cell(); },
-         "Runnable threads when the gap ended, and the number of CPUs that they share: the CPUs (of the first 512) "
-         "that the thread may use."},
+         "Number of runnable threads when the gap ended, and number of CPUs that they share. These are the CPUs that "
+         "the thread may use, of the machine's first 512."},
         {{"", "cpus", Unit::count},
          json_only<C>,
          [](const L& l, const C&) { return l.call.cpus ? Cell(uint64_t{l.call.cpus}) : Cell(); }},

@@ -201,7 +201,8 @@ std::optional<TcpSockets> tcp_sockets(pid_t pid)
     TcpSockets found;
     size_t refused = 0;
     for (const uint8_t family : std::initializer_list<uint8_t>{AF_INET, AF_INET6}) {
-        const Fd netlink = netlink_socket_of(pid); // one per family, because unread data may be left in it
+        const Fd netlink = netlink_socket_of(pid); // one socket per family, because unread data may be left in the
+                                                   // first
         const TcpAnswer answer =
             netlink && send_query(netlink, family) ? read_answer(netlink, found.sockets) : TcpAnswer::refused;
         found.all &= answer == TcpAnswer::complete;
@@ -239,7 +240,7 @@ SocketInodes socket_inodes(pid_t pid)
 
 namespace {
 
-constexpr size_t max_scanned = 256; // processes
+constexpr size_t max_scanned = 256; // limit of scanned processes
 
 using Count = std::optional<uint64_t>;
 
