@@ -87,7 +87,7 @@ public:
     // Describes a process that event lines or rows refer to; used only by data formats.
     virtual void process(std::span<const Column> columns, const Row& row);
 
-    // Prints a histogram. title: its label, such as "pid = 123", or empty; fields: the label in JSON.
+    // Prints a histogram. title: its label, such as "pid = 123", or empty; fields: the same label as JSON fields.
     virtual void histogram(std::string_view title, std::string_view unit, const Histogram& histogram,
                            std::span<const std::pair<std::string_view, Cell>> fields, uint64_t wall_ns,
                            const BucketNotes& notes = {});

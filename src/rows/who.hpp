@@ -22,7 +22,7 @@
 
 namespace gpusnoop {
 
-// Owner dimensions that rows are grouped by.
+// Dimensions of the calls' owner by which rows are grouped.
 struct WhoView {
     bool pid = false;
     bool comm = false;

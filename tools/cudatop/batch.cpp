@@ -14,8 +14,8 @@ uint64_t interval_ns(const Snapshot& snapshot)
     return static_cast<uint64_t>(std::llround(snapshot.seconds * 1e9));
 }
 
-// Replaces an empty cell by text: "(no pod)" or similar in a column that names the row, "n/a" in a column whose values
-// are from the GPU's own counters (NVML).
+// Replaces an empty cell by text. A column that names the row shows "(no pod)" or similar. A column whose values are
+// from the GPU's own counters (NVML) shows "n/a".
 Cell for_people(const TopColumn& column, const TopRow& row, const Cell& cell)
 {
     if (shows_none(column, row) && std::holds_alternative<std::monostate>(cell))
