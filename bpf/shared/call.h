@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Formats in which calls are recorded: rows of a table, which all tools share, and one record per call for -e. */
+/* Formats in which BPF programs record calls: a row of a table that counts similar calls and, for -e, one record per
+ * call. */
 #ifndef GPUSNOOP_CALL_H
 #define GPUSNOOP_CALL_H
 
@@ -17,7 +18,7 @@
 #define CALL_ASYNCHRONOUS 2 /* the function returns before the work is done */
 #define CALL_NOT_READY 4    /* a poll: the work is not done yet */
 #define CALL_IN_PARTS 8     /* a report was printed during the call, so its time is split among reports */
-#define CALL_UNTRACKED 16   /* the allocation cannot be matched with its free, so it is not part of live memory */
+#define CALL_UNTRACKED 16   /* the allocation cannot be matched with its free, so it is not counted as live memory */
 #define CALL_SUBJECT 32 /* the upper half of call_key.subject is the control command, class or function of an ioctl */
 #define CALL_VIRTUAL 64 /* the call's bytes are address space, not memory */
 #define CALL_GENERATION 128 /* the row belongs to the second of two generations (base/call.bpf.h) */
@@ -25,8 +26,8 @@
 #define FEW_BLOCKS 32 /* a grid with fewer blocks cannot fill a GPU */
 
 struct launch_form {
-    /* Histogram bucket of the number of blocks in the grid. With distinguish_few_blocks, it
-     * is the bucket of 1 (few) or of FEW_BLOCKS (many). */
+    /* Histogram bucket of the number of blocks in the grid. With distinguish_few_blocks, only two buckets are used:
+     * that of 1 for fewer than FEW_BLOCKS blocks, and that of FEW_BLOCKS for all other grids. */
     __u16 blocks;
     __u16 threads; /* histogram bucket of the number of threads in a block */
 };
@@ -61,12 +62,12 @@ struct driver_form {
 
 /* Key of a row in the table `calls`. Fields by which the tool does not group calls are 0. The key contains the
  * histogram buckets of shape, size and duration. Since the calls of a kernel use only a few buckets, the rows are a
- * sparse histogram that needs one lookup per call. Hashing the key is a large part of the cost of tracing a call, so
- * rarely used fields are at the end. If they are not needed, the front end makes the map's keys shorter. */
+ * sparse histogram that needs one lookup per call. Hashing the key is a large part of the cost of tracing a call. So
+ * rarely used fields are at the end, and the front end makes the map's keys shorter if these fields are not needed. */
 struct call_key {
     struct image image;
-    __u8 kind; /* enum probe_kind or enum driver_entry; KIND_LAUNCH and KIND_COPY also stand for similar kinds of the
-                  probe table */
+    __u8 kind; /* enum probe_kind or enum driver_entry; similar kinds of the probe table are counted under one kind,
+                  such as KIND_LAUNCH */
     __u8 layer;
     __u8 flags;
     __u8 device;
@@ -142,7 +143,8 @@ enum call_figure {
     CALL_COUNT,
     CALL_TOTAL_NS, /* total latency */
     CALL_MAX_NS,
-    CALL_LAST, /* time of the last call, in jiffies or ns; when rows are merged, it selects the last shape or size */
+    CALL_LAST, /* time of the last call, in jiffies or ns; when rows are merged, the shape or size of the row with the
+                  latest call is kept */
     FIRST_KIND_FIGURE,
     CALL_FIGURES = FIRST_KIND_FIGURE + 4,
 };
@@ -200,7 +202,7 @@ static inline __attribute__((always_inline)) void sums_of_graph(const struct cal
     v[GRAPH_UNKNOWN] = graph->unknown ? 1 : 0;
 }
 
-/* A row of the per-CPU cache. The row is free if key.image.pid is 0. */
+/* A row of the per-CPU cache of the table `calls` (base/call.bpf.h). The row is free if key.image.pid is 0. */
 struct front_row {
     struct call_stats stats; /* first field, so that a pointer to the row also points to its stats */
     struct call_key key;

@@ -8,7 +8,7 @@
 #include "process.h"
 
 /* Adjacent fields in NCCL's struct for a communicator. Their order is the same in NCCL 2.18 to 2.31, and in RCCL since
- * ROCm 6.0. In older versions, the 8 bytes before the rank are a part of the unique id. They serve as the hash too,
+ * ROCm 6.0. In older versions, the 8 bytes before the rank are a part of the unique id. We use these bytes as the hash,
  * because they are the same in all ranks. */
 struct comm_identity {
     __u64 hash;
@@ -19,8 +19,8 @@ struct comm_identity {
 
 #define COMM_DEVICES_MAX 64
 
-/* Flag in the word of a probe's cookie that holds the rank's offset / 8. It is set for NCCL 2.21 and later. There, each
- * communicator begins with COMM_MAGIC until it is destroyed. */
+/* Flag in the word of a probe's cookie that holds the rank's offset / 8. It is set for NCCL 2.21 and later, where the
+ * struct of a communicator begins with COMM_MAGIC until the communicator is destroyed. */
 #define COMM_HAS_MAGIC (1u << 23)
 #define COMM_MAGIC 0x0280028002800280ULL
 
@@ -33,7 +33,8 @@ struct comm_record {
     __u32 made; /* nonzero if the communicator's creation was seen, so that all of its calls were seen */
 };
 
-#define COLLECTIVE_IN_PROGRESS 7 /* ncclInProgress (2.14): result of nonblocking communicators; not a failure */
+/* ncclInProgress (since NCCL 2.14): a call on a nonblocking communicator has not finished. This is not a failure. */
+#define COLLECTIVE_IN_PROGRESS 7
 
 static inline __attribute__((always_inline)) int collective_failed(int result)
 {
@@ -44,8 +45,8 @@ static inline __attribute__((always_inline)) int collective_failed(int result)
  * same reduction. */
 #define COLLECTIVE_OWN_REDUCTION 5
 
-/* Sent when a call returns, unless it is nested in another call. Calls that create or query communicators are sent only
- * if they fail. */
+/* Sent when a call returns, unless it is nested in another call. Calls that create a communicator are sent only if they
+ * fail. Queries of a communicator are sent only if they fail or return a new error of the communicator. */
 struct collective_call {
     __u32 type; /* RECORD_COLLECTIVE */
     __u32 row;  /* number of the function's row in the probe table */

@@ -5,14 +5,15 @@
 
 #include "thread_time.h"
 
-/* Key of a thread's gaps that have the same histogram bucket. */
+/* Key of the gaps of one thread whose lengths are in the same histogram bucket. */
 struct gap_key {
     __u32 place; /* the thread's index in the table of threads */
     __u32 bucket;
-    __u64 stream; /* 0 if gaps are not per stream */
+    __u64 stream; /* 0 if gaps are not measured per stream */
 };
 
-/* Key of gaps per stream. Such a gap is between two launches by the same thread into the same stream. */
+/* Key of the open gap of one thread and stream, if gaps are measured per stream. Such a gap is between two launches by
+ * the same thread into the same stream. */
 struct stream_place {
     __u64 stream;
     __u32 place;
@@ -44,15 +45,16 @@ enum woken_by {
     WOKEN_BY_INTERRUPT, /* interrupt from a device, the network, or a timer that is not the thread's timeout */
 };
 
-/* The thread that woke another thread from its longest blocked time in a period, and the reason why that thread was
- * blocked. */
+/* The longest time that a thread was blocked during a period: its reason, and the waker, which is the thread that ended
+ * it. */
 struct waker {
     __u32 pid;
-    __u32 tid;     /* thread id of the waker; 0: the waker is not a thread, or the other thread was not blocked */
-    char comm[16]; /* name of the waking thread */
+    __u32 tid;     /* thread id of the waker; 0: no thread woke the blocked thread, or the thread was not blocked */
+    char comm[16]; /* name of the waker; valid only if `tid` is not 0 */
     __u64 blocked_ns;
-    __u32 part;       /* reason of the blocked time: enum time_part */
-    __s32 user_stack; /* stack ids of the blocked thread, if requested and if it was not in a call; negative: unknown */
+    __u32 part;       /* reason for the blocked time: enum time_part */
+    __s32 user_stack; /* ids of the blocked thread's stacks; valid only if stacks are requested and is_blocked(part);
+                         negative: unknown */
     __s32 kernel_stack;
     __u32 by;                 /* enum woken_by */
     __u64 fault;              /* address of the page fault that blocked the thread; 0: none, or unknown */
@@ -83,7 +85,7 @@ struct waking_thread {
     struct period open;   /* period in progress, since woke_ns */
     struct period before; /* period between the last two recorded wake-ups */
     __u32 known;          /* nonzero if `before` is valid */
-    __u32 steps;          /* number of wake-ups between this thread and one that makes traced calls */
+    __u32 steps; /* number of wake-ups in the shortest known chain from this thread to one that makes traced calls */
 };
 
 #define WAKERS 3 /* at most this many wake-ups are traced back from a gap */

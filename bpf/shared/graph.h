@@ -26,7 +26,7 @@ struct graph_exec {
     __u64 handle;
     __u64 born_ns;
     __u64 instantiate_ns; /* duration of the instantiation */
-    __u64 graph;          /* handle of the graph from which this one was instantiated; 0: unknown */
+    __u64 graph;          /* handle of the graph from which this executable graph was instantiated; 0: unknown */
     struct graph_nodes nodes;
 };
 

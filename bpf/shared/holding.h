@@ -12,13 +12,14 @@
  * entries, while a hash also uses 16 bytes per possible entry. */
 
 /* The address space of a process that uses the driver. When a context ends, its memory is freed, but we do not know
- * which ranges of addresses belonged to the context. So the epoch changes. It is part of all keys, so all ranges of the
- * process become invalid. The front end deletes the entries of old epochs. */
+ * which ranges of addresses belonged to the context. So the epoch changes instead. All keys contain the epoch, so all
+ * ranges of the process become invalid. The front end deletes the entries of old epochs. */
 struct address_space {
     __u32 epoch;
-    __u32 whole;   /* nonzero if all ranges are known since the process's first call; then all other host memory is
-                      pageable */
-    __u64 entries; /* number of entries of this epoch in the tables `allocations` and `ranges` */
+    __u32 whole; /* nonzero if all ranges since the process's first call are known; host memory outside of these ranges
+                    is then pageable */
+    __u64 entries; /* number of entries of the table `ranges` that are charged to the process in this epoch
+                      (entries_for()) */
 };
 
 /* Key of an address or a handle, with all bits significant. Without `prefix`, the size of the key is a multiple of 8

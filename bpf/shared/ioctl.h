@@ -22,12 +22,12 @@ enum driver_node {
     NODES,
 };
 
-#define MINOR_ANY 0xfffff /* in a key, stands for all minors of the major that have no entry of their own */
+#define MINOR_ANY 0xfffff /* in a key, matches all minors of the major that have no entry of their own */
 
-/* Flag of an enum driver_node: the driver's functions are hooked, so system calls on this node are not counted too. */
+/* Flag of an enum driver_node: the driver's functions are hooked, so system calls on the node are not counted again. */
 #define NODE_BY_FUNCTION 0x80
 
-/* Each driver numbers its own commands. */
+/* Set of ioctl commands to which a command number belongs. Each driver numbers its own commands. */
 enum command_space {
     SPACE_NONE,
     SPACE_NVIDIA, /* nvidiactl and nvidiaN: _IOWR('F', number, struct) */
@@ -84,7 +84,7 @@ struct size_layout {
     __u16 offset;       /* offset of the size, a __u64 */
     __u8 in_parameters; /* nonzero if `offset` is in the struct to which command_layout.parameters points */
     __u8 is_limit;      /* nonzero if the value is one less than the size */
-    __u8 is_virtual;    /* nonzero if the call sizes address space, not memory */
+    __u8 is_virtual;    /* nonzero if the size is that of address space, not of memory */
     __u8 zero[3];
 };
 

@@ -303,7 +303,7 @@ struct signal_struct {
     struct sigpending shared_pending;
 };
 
-struct task_struct___woken { /* fields used only for the causes of wake-ups */
+struct task_struct___woken { /* fields used only to find the cause of a wake-up */
     void* stack;
     struct signal_struct* signal;
     sigset_t blocked;

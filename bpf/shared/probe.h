@@ -8,8 +8,8 @@
 
 #include <linux/types.h>
 
-/* Probes on single processes can be replaced by probes on all processes while calls are in flight
- * (bpf/base/probe.bpf.h). */
+/* Probes on single processes (the first attachment) can be replaced by probes on all processes (the second attachment)
+ * while calls are in flight: see bpf/base/probe.bpf.h. */
 
 /* Bits of a probe's cookie above the row number. A hook is a set of functions to which a tool attaches the same
  * programs. */

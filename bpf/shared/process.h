@@ -26,12 +26,14 @@ enum cgroup_controller {
 };
 
 #define CGROUP_PATH_BYTES 2048
-/* Maximum number of levels. It is high, because the names near the root are read last, and they identify the owner. */
+/* Maximum number of levels of a cgroup path. It is high, because the names near the root are read last, and these names
+ * identify the owner. */
 #define CGROUP_DEPTH_MAX 1024
 #define CGROUP_DEPTH_UNROLLED 32 /* the same limit on kernels before 5.17, which have no bpf_loop() */
 #define CGROUP_WALK_MAX 256      /* cgroups up to this many levels below a target cgroup are traced, too */
 
-#define CGROUP_ANY_USER 0xffffffff /* the directory is writable by others, so any user may create cgroups in it */
+/* Value of cgroup_path.user: a directory of the path is writable by others, so any user may create cgroups in it. */
+#define CGROUP_ANY_USER 0xffffffff
 
 /* Path of a cgroup. The names are ordered from the innermost directory outwards, each with a terminating zero. A name
  * may contain any byte except zero and slash. */

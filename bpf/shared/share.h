@@ -24,14 +24,15 @@ enum shared_table {
 /* Number of entries that one process uses, for each table. */
 struct share {
     __u64 entries[SHARED_TABLES];
-    __u64 rows; /* number of rows in the table `calls`, all created in generation rows_since */
+    __u64 rows; /* number of rows in the table `calls` that were created in the generation `rows_since` */
     __u64 rows_since;
 };
 
 /* Number of entries that all processes use, for each table. The front end subtracts the entries that it deletes. */
 struct shared_taken {
     __u64 entries[SHARED_TABLES];
-    __u64 rows;       /* number of rows in the table `calls`; set by the front end after each read */
+    __u64 rows; /* number of rows in the table `calls`; BPF programs increment it, and the front end corrects it after
+                   each read */
     __u64 rows_since; /* sequence number of the generation of rows */
 };
 

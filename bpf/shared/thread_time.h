@@ -58,8 +58,8 @@ struct cpu_use {
 
 struct thread_time {
     __u64 begin_ns; /* time of the thread's first call, CLOCK_MONOTONIC; 0: the slot is free */
-    /* Current state, and its start in ns after begin_ns. Both are in one word, which changes in one atomic
-     * operation. Only the program that succeeds adds the elapsed time. */
+    /* Current state, and its start in ns after begin_ns. Both are in one word, which changes in one atomic operation.
+     * Only the program whose operation succeeds adds the elapsed time. */
     __u64 now;
     __u64 ns[TIME_PARTS]; /* time in each part, up to the start of the current state; the parts add up to that start */
     /* Values at the moment when the thread last left its CPU. */
@@ -78,7 +78,7 @@ struct thread_time {
     __u64 blocked;       /* number of times that it left its CPU to wait */
     __u64 preempted;     /* number of times that it left its CPU for another thread */
     __u64 faults_before; /* major page faults before its first call */
-    __u64 faults;        /* major page faults since then */
+    __u64 faults;        /* major page faults since its first call */
     __s32 user_stack;    /* ids of the thread's stacks when it last blocked, if requested */
     __s32 kernel_stack;
     __u64 fault;             /* address of its last page fault, if requested */
@@ -110,9 +110,9 @@ static inline __attribute__((always_inline)) __u32 time_part_of(__u64 now)
     return !call || is_queued(off) || is_interrupted(off) || off == TIME_STOPPED ? off : call;
 }
 
-/* Key for the time that a thread was blocked outside of calls, by stack. */
 #define BLOCK_FRAMES 64
 
+/* Key of the time that a thread was blocked outside of calls, with one user stack and one kernel stack. */
 struct block_key {
     __u32 place; /* the thread's index in the table of threads */
     __u32 part;
@@ -128,7 +128,7 @@ struct block_count {
 #define FILE_NAME 48
 #define FOLDER_NAME 32
 
-/* Key of a thread's blocked times on one file, as a histogram by length, or of its disk I/O on that file. */
+/* Key of the times that a thread was blocked on one file (a histogram by length), or of its disk I/O on that file. */
 struct file_key {
     __u64 inode;
     __u32 device; /* s_dev of the file's superblock; if `inode` is 0, the file is unknown */

@@ -23,7 +23,8 @@ struct wait_call {
 struct waiting {
     __u64 thread_start_ns; /* CLOCK_BOOTTIME; 0: the slot is free */
     struct wait_call now;
-    struct wait_call spanning[2]; /* last returned call that spanned a report; index: lowest bit of reported_ns */
+    struct wait_call spanning[2]; /* calls that returned after a report but began before it, for the last two reports;
+                                     index: lowest bit of reported_ns */
 };
 
 /* A thread's outermost call, kept until it returns (base/front_calls.bpf.h). */
