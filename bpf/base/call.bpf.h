@@ -97,7 +97,7 @@ struct {
 } calls SEC(".maps");
 
 const volatile __u32 call_key_bytes = sizeof(struct call_key); /* size of the keys of `calls` */
-const volatile __u32 front_bits = 1;                           /* set by the front end, at least 1 */
+const volatile __u32 front_bits = 1; /* log2 of the cached rows per CPU; set by the front end, at least 1 */
 
 /* Cache of the table `calls`: 1 << front_bits rows per CPU. A row's index is computed from the key (12 ns, against 72
  * to 100 ns for a lookup in `calls`). A row belongs to the first key that claims it. The front end frees the row when
@@ -108,8 +108,8 @@ MMAPABLE_ARRAY_MAP(front, 1, struct front_row);
 /* The current generation of rows, in which calls are counted: 0 or CALL_GENERATION. When the table fills up, the front
  * end switches to the other generation. It waits until every program that has read the old value has ended. Then the
  * rows of the old generation no longer change, and the front end drains them. Rows of the current generation cannot be
- * drained. A program that has looked up a row may still add to it after the front end has read and deleted the row. The
- * row's memory may by then belong to another key. */
+ * drained: a program that has looked up a row may still add to it after the front end has read and deleted the row. By
+ * then, the row's memory may belong to another key. */
 __u8 generation = 0;
 
 STACK_TRACE_MAP(stacks, 16384, 127);

@@ -43,8 +43,8 @@ LRU_HASH_MAP(cgroup_verdicts, 16384, u64, u8);
     case controller:                                                                                                   \
         return bpf_core_enum_value(enum cgroup_subsys_id, id);
 
-/* v1_controller is constant when the program is loaded, so the verifier removes all other cases. The kernel may not
- * have the controllers of these cases. */
+/* v1_controller is constant when the program is loaded, so the verifier removes all other cases. Their controllers may
+ * not exist in the kernel. */
 INLINE u32 v1_subsys(void)
 {
     switch (v1_controller) {
@@ -64,7 +64,8 @@ INLINE u32 v1_subsys(void)
 INLINE u64 v1_offset(void)
 {
     u64 states = bpf_core_field_offset(struct css_set, subsys);
-    PIN(states); /* otherwise clang 19 folds the sum into one load; libbpf rejects it: the kernel's array is larger */
+    /* Without PIN, clang 19 folds the sum into one load, which libbpf rejects because the kernel's array is larger. */
+    PIN(states);
     return states + v1_subsys() * sizeof(void*);
 }
 
@@ -213,7 +214,7 @@ INLINE bool is_traced_cgroup(struct task_struct* task)
 
 const volatile __u32 target_tid = 0;
 const volatile bool filter_pids = false;  /* set if the kernel cannot limit the attachment to target_pids */
-const volatile __u64 target_comm[2] = {}; /* substring that the thread's name must contain, zero-padded */
+const volatile __u64 target_comm[2] = {}; /* substring of the name of the thread or its group leader, zero-padded */
 const volatile __u64 target_comm_mask[2] = {};
 
 PREALLOCATED_HASH_MAP(target_pids, 1024, u32, u8);
@@ -358,7 +359,8 @@ OWN_FRAME int introduce_guarded(u64 image, u64 v2, u64 v1)
     return send_if_new(image, v2, v1);
 }
 
-/* Sends the process of an image to the front end, once. Called for each new row or line of -e, not for each call. */
+/* Sends the process of an image to the front end, once. Called when a row or other state of the process is created, and
+ * for -e when a CPU's lines switch to another process. */
 INLINE void introduce(const struct image* image, struct cgroups cgroups)
 {
     if (GUARDED && !GUARDED_CALLS)

@@ -20,7 +20,7 @@
 #define FRAME_FIELDS_MAX 264 /* maximum offset of a field in a frame */
 
 struct python_walk {
-    u64 data_start, data_span; /* range read from the interpreter's stack: start, and bytes to its last whole frame */
+    u64 data_start, data_span; /* range read from the interpreter's stack: start, and offset of its last whole frame */
     u64 c_start, c_span;       /* the same for the range read from the thread's stack */
     u64 frame;                 /* next frame */
     u64 sp;
@@ -112,8 +112,9 @@ struct python_step {
     const struct python_layout* layout;
 };
 
-/* Number of innermost frames for which check_of_code() is computed each time a stack is read. It takes 50 to 150 ns.
- * These frames may run code that was generated at run time, at an address that other code used before. */
+/* Number of innermost frames for which check_of_code() is computed each time a stack is read, which takes 50 to 150 ns
+ * per frame. The check is needed because these frames may run code that was generated at run time, at an address that
+ * other code used before. */
 #define CHECKED_FRAMES 3
 
 INLINE u64 word_at(struct python_walk* walk, u64 address)

@@ -68,9 +68,9 @@ enum sampled {
 
 struct sampling {
     u64 since;  /* start of the current sampling period, in jiffies */
-    u32 taken;  /* samples taken since then */
-    u32 left;   /* calls to skip before the next sample */
-    u32 stride; /* calls skipped between samples, on average */
+    u32 taken;  /* number of samples taken in this period */
+    u32 left;   /* number of calls to skip before the next sample */
+    u32 stride; /* average number of calls that are skipped between two samples */
 };
 
 /* The outermost driver call of a thread. Other driver calls may be nested in it (base/probe.bpf.h). */

@@ -80,7 +80,7 @@ VERIFIED_ONCE int send_stack_copy(int stack, u32 at)
 
 struct window {
     u64 word[WINDOW_WORDS];
-    struct window_stack stack; /* under construction */
+    struct window_stack stack; /* the stack that is being read */
     u32 known;                 /* number of calls whose stack was already in the table */
     u32 at;                    /* enum copied_at; stored here because the program's stack has no room */
 };
@@ -113,8 +113,9 @@ INLINE u64 stack_depth(u64 sp, u64 frame)
 #define WINDOW_DEPTH WINDOW_FRAMES
 #endif
 
-/* Follows the frames above the caller. Returns false if the frames may continue outside the window. A frame pointer
- * that does not point up the stack ends the walk: code without frame pointers uses that register for other values. */
+/* Follows the frames above the caller. Returns false if there may be more frames, outside the window or beyond
+ * WINDOW_DEPTH. A frame pointer that does not point up the stack ends the walk: code without frame pointers uses that
+ * register for other values. */
 INLINE bool follow_frames(struct window* window, u64 sp, u64 frame)
 {
     struct window_stack* stack = &window->stack;

@@ -298,7 +298,7 @@ static long classify_vma(struct task_struct* task, struct vm_area_struct* vma, u
 }
 
 /* True if an address is in host memory. Also returns false while another thread changes the mappings, because BPF
- * programs cannot wait for the lock. */
+ * programs cannot wait for the lock of the mappings. */
 INLINE bool is_host_mapping(u64 address)
 {
     u64 host = 0;

@@ -147,7 +147,8 @@ INLINE struct pt_regs* regs_of(struct task_struct* task)
     return (struct pt_regs*)bpf_task_pt_regs(task);
 }
 
-/* Valid only for blocked threads, because a thread that is blocked in an exception is in a page fault. */
+/* True if a thread that blocks or does disk I/O is in a page fault. The system call number shows only that the thread
+ * is in an exception, but no exceptions except page faults block or do disk I/O. */
 INLINE bool is_in_page_fault(struct task_struct* task)
 {
     return SYSTEM_CALL_NUMBER(regs_of(task)) == (u64)NO_SYSTEM_CALL;
@@ -321,7 +322,7 @@ OWN_FRAME int count_file_wait(struct task_struct* task, struct thread_time* time
     return mapping.anonymous ? 0 : count_of_file(mapping.file, place, histogram_bucket(ns), ns);
 }
 
-#define CLONED 2 /* 1 << BIO_CLONED (5.15 to 7.3): part of a request to a stacked device, which was counted before */
+#define CLONED 2      /* 1 << BIO_CLONED (5.15 to 7.3): this bio is part of a request that was counted before */
 #define OPERATION 255 /* REQ_OP_MASK */
 
 /* Attached only if files are requested, because this program runs at all disk I/O on the machine. Writeback is not

@@ -118,7 +118,7 @@ INLINE void primary_retained(const struct image* image, u64 handle, u32 device)
         primary = bpf_map_lookup_elem(&primaries, &key);
     }
     struct context* context = context_of(image, handle);
-    if (!context || context->device != device + 1) /* an older context with this handle, whose end was not seen */
+    if (!context || context->device != device + 1) /* the entry may be of an older context, whose end was not seen */
         context_made(image, handle, device);
     if (!primary) {
         lose(LOSS_STATE, 1);

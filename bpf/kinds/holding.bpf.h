@@ -99,7 +99,8 @@ INLINE struct held_bytes* bytes_of(const struct image* image)
     return bpf_map_lookup_elem(&held_bytes, image);
 }
 
-#define PEAK_TRIES 8 /* maximum attempts to raise the peak, because other threads may raise it at the same time */
+/* Maximum attempts to raise the peak. An attempt fails if another thread raises the peak at the same time. */
+#define PEAK_TRIES 8
 
 INLINE void add_bytes(struct held_bytes* bytes, u64 more)
 {

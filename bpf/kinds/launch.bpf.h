@@ -160,8 +160,8 @@ INLINE void read_launch(struct pt_regs* ctx, u32 number, u64 block, struct call*
 {
     const volatile struct probe_row* row = probe_row(number);
     struct call_words words;
-    /* If shapes and streams are not needed, all needed arguments are in registers. Only the functions of launch lists
-     * are in memory. */
+    /* If shapes and streams are not needed, all needed arguments are in registers. Launch lists are an exception,
+     * because their functions are in memory. */
     bool need_block = per_shape || per_stream || emit_events || captures_open || row->kind > KIND_LAUNCH_LEGACY;
     u64 unreadable = 0;
     if (need_block)

@@ -110,8 +110,8 @@ OWN_FRAME int count_memory(struct task_struct* task, struct call* call, u64 entr
     return 0;
 }
 
-/* Returns the kind of physical memory at a location. In enum CUmemLocationType, 1 is a device, and 2 to 4 are the host.
- * Other values of `holding` are returned unchanged. */
+/* Returns `holding`, but replaces HOLDING_VMM by HOLDING_PINNED if the location is on the host. In enum
+ * CUmemLocationType, 1 is a device, and 2 to 4 are the host. */
 INLINE u32 physical_holding(u32 location, u32 holding)
 {
     return holding == HOLDING_VMM && location >= 2 && location <= 4 ? HOLDING_PINNED : holding;
@@ -393,7 +393,7 @@ OWN_FRAME int handle_entry_body(struct pt_regs* ctx)
     return 1;
 }
 
-/* Counts physical memory as freed. It no longer has a handle or a mapping. */
+/* Counts physical memory as freed. Called when the memory no longer has a handle or a mapping. */
 INLINE void count_physical_freed(struct task_struct* task, const struct ended_call* ended, u64 number)
 {
     const struct image* image = &ended->kept->call.key.image;

@@ -274,7 +274,8 @@ INLINE void track_comms(struct pt_regs* ctx, const struct front_call* call)
         track_comm(word_of_file(ctx), read_word(call->word[KEPT_OUT] + i * 8));
 }
 
-/* Called when the call returns, because at entry the caller's frame may not be found. */
+/* Called when the call returns. At entry, a walk along frame pointers would skip the caller, because the called
+ * function has no frame yet. */
 INLINE s32 stack_of_caller(struct pt_regs* ctx)
 {
     s32 stack =

@@ -56,7 +56,7 @@ INLINE u64 off_cpu_ns(struct task_struct* task, const struct thread_time* time)
     return task->sched_info.last_arrival - time->clock_before;
 }
 
-/* Returns for how many of the `queued_ns` the thread was throttled. */
+/* Returns for how long the thread was throttled during the `queued_ns` in which it waited for a CPU. */
 INLINE u64 throttled_of(const struct thread_time* time, u32 part, u64 queued_ns)
 {
     if (!HAS_THROTTLED_TIME)

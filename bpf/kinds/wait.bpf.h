@@ -42,8 +42,8 @@ INLINE void begin_waiting(struct pt_regs* ctx, struct task_struct* task, struct 
     store_ordered(&place->now.since_ns, now);
 }
 
-/* Ends a thread's wait. Returns true if a report was made during the call; the front end then accounts for the call's
- * time. */
+/* Ends a thread's wait. Returns true if a report was made during the call. The front end then adds the call's time to
+ * the reports. */
 INLINE bool end_waiting(struct thread_state* thread, const struct ended_call* ended)
 {
     struct waiting* place = place_of(thread);

@@ -50,7 +50,7 @@ struct memory_form {
 };
 
 struct graph_form {
-    __u8 reason; /* result of an update: enum CUgraphExecUpdateResult, or UPDATE_REASON_UNKNOWN */
+    __u8 reason; /* result of a graph update: enum CUgraphExecUpdateResult, or UPDATE_REASON_UNKNOWN */
     __u8 zero[3];
 };
 

@@ -65,7 +65,7 @@ struct collective_call {
     __u64 elements;
     __u64 stream; /* filled in only if streams are requested */
     __u32 root;   /* root rank, for calls that have one */
-    __s32 stack;  /* id of the caller's stack in call_stacks; negative: none */
+    __s32 stack;  /* id of the caller's stack; negative: none */
     char thread_name[16];
 };
 

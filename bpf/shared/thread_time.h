@@ -142,7 +142,7 @@ struct file_key {
 struct file_count {
     __u64 sum; /* blocked time in ns; for disk I/O, bytes */
     __u64 times;
-    char file[FILE_NAME]; /* names of the file and its folder, possibly truncated; "": unknown */
+    char file[FILE_NAME]; /* names of the file and its folder, possibly truncated; empty: unknown */
     char folder[FOLDER_NAME];
 };
 
