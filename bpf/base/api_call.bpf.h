@@ -9,10 +9,10 @@
 #include "base/window.bpf.h"
 
 const volatile bool count_runtime = false;   /* set for --api runtime and --api both */
-const volatile bool stacks_of_calls = false; /* read the stacks of sampled calls (take_sample()) */
+const volatile bool stacks_of_calls = false; /* if true, the stacks of sampled calls are read (take_sample()) */
 const volatile __u64 second = 1;             /* jiffies per second */
 
-#define SAMPLES_PER_SECOND 100 /* per thread and kind of call */
+#define SAMPLES_PER_SECOND 100 /* target number of sampled stacks, per thread and kind of call */
 #define SAMPLE_PAUSE_SECONDS 4 /* after this time without a sample, sampling starts over with N = 1 */
 
 /* State that a counted call keeps from entry to return. The kind of call determines which members of the unions are

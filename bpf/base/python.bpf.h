@@ -22,7 +22,7 @@
 struct python_walk {
     u64 data_start, data_span; /* range read from the interpreter's stack: start, and offset of its last whole frame */
     u64 c_start, c_span;       /* the same for the range read from the thread's stack */
-    u64 frame;                 /* next frame */
+    u64 frame;                 /* address of the next frame to read */
     u64 sp;
     u64 from_c;     /* flag of the next frame: PYTHON_FROM_C or 0 */
     u64 depth_of_c; /* bytes of stack between the stack pointer and the innermost frame made by C code; 0: unknown */
@@ -87,7 +87,7 @@ INLINE u64 window_with(struct python_walk* walk, u64 frame, bool on_heap)
         walk->c_span = C_WINDOW - FRAME_BYTES;
         if (!bpf_probe_read_user(walk->bytes + DATA_WINDOW, C_WINDOW, (void*)frame))
             return DATA_WINDOW;
-        walk->c_span = 0; /* near the stack's end */
+        walk->c_span = 0; /* the stack ends within C_WINDOW bytes, so only this frame is read */
         return bpf_probe_read_user(walk->bytes + DATA_WINDOW, FRAME_BYTES, (void*)frame) ? ~0ULL : DATA_WINDOW;
     }
     if (on_heap) {

@@ -43,7 +43,7 @@ struct range_walk {
     struct range_key key;
     u64 address;
     u64 end;
-    u32 memory; /* MEMORY_UNKNOWN to remove the range */
+    u32 memory; /* kind of memory to set; MEMORY_UNKNOWN: remove the range */
     u32 blocks; /* number of blocks set or removed so far */
 };
 

@@ -16,7 +16,7 @@
 
 const volatile __u64 driver_majors[CHARACTER_DEVICE_MAJORS / 64] = {}; /* bit set of the major numbers of GPU drivers */
 
-#define BY_DESCRIPTOR 0xfe /* depends on the kind of file; the first argument is the file's descriptor */
+#define BY_DESCRIPTOR 0xfe /* depends on the kind of file, whose descriptor is the system call's first argument */
 #define BY_DEVICE 0xff     /* TIME_DRIVER if the descriptor refers to a device of a GPU driver, else TIME_OTHER */
 
 #ifndef __NR_futex_wait

@@ -261,7 +261,7 @@ VERIFIED_ONCE int track_comm(u64 word, u64 handle)
     struct handle_number key = {.image = image_of(bpf_get_current_task_btf()), .number = handle};
     if (!handle)
         return 0;
-    forget_comm(&key); /* an older communicator at this address, whose end was not seen */
+    forget_comm(&key); /* forgets an older communicator at this address, whose end was not seen */
     find_comm(word, &key, 1);
     return 0;
 }

@@ -153,7 +153,7 @@ INLINE bool sends_over_loopback(struct task_struct* task)
     struct pt_regs* regs = regs_of(task);
     u64 number = SYSTEM_CALL_NUMBER(regs);
     if (task->flags & PF_EXITING || number == __NR_close)
-        return true; /* the descriptor is already closed */
+        return true; /* the descriptor is already closed, so the socket cannot be checked */
     if (number >= sizeof(reasons) || (reasons[number] != TIME_SOCKET && reasons[number] != BY_DESCRIPTOR))
         return false;
     struct file* file = file_of_descriptor(task, SYSTEM_CALL_FIRST(regs));

@@ -150,7 +150,7 @@ enum call_figure {
 };
 
 enum launch_figure {
-    LAUNCH_SHAPE = FIRST_KIND_FIGURE, /* struct launch_shape, of the last launch */
+    LAUNCH_SHAPE = FIRST_KIND_FIGURE, /* shape of the last launch: struct launch_shape */
 };
 
 enum copy_figure {
@@ -164,7 +164,7 @@ enum copy_figure {
 enum memory_figure {
     MEMORY_BYTES = FIRST_KIND_FIGURE,
     MEMORY_UNSIZED,    /* number of calls of unknown size */
-    MEMORY_LAST_BYTES, /* bytes of the last call, in rows of failed calls */
+    MEMORY_LAST_BYTES, /* bytes of the last call; set only in rows of failed calls */
 };
 
 enum graph_figure {

@@ -4,7 +4,7 @@
 #define GPUSNOOP_LOSS_H
 
 enum loss {
-    LOSS_EVENT,     /* ring buffer full: an event line is missing */
+    LOSS_EVENT,     /* ring buffer full: the record of an event (a call, gap or GPU error) is missing */
     LOSS_ROW,       /* table and ring buffer full: a call is not counted in any row */
     LOSS_DETAIL,    /* a process has used up its share of the table: a call is counted in a row with less detail */
     LOSS_NAME,      /* ring buffer full: the name of a kernel or of a Python function is unknown */

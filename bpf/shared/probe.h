@@ -14,7 +14,7 @@
 /* Bits of a probe's cookie above the row number. A hook is a set of functions to which a tool attaches the same
  * programs. */
 #define COOKIE_SECOND 0x80000000u /* the probe belongs to the second attachment */
-#define COOKIE_HOOK_SHIFT 32      /* number of the hook */
+#define COOKIE_HOOK_SHIFT 32      /* position of the hook's number */
 #define HOOKS_MAX 64
 /* The upper bits of a cookie are a word that depends on the probed file. For CUDA and HIP, it is the number of the
  * driver file. For NCCL, it is the offset of the rank in a communicator, divided by 8. */
@@ -231,7 +231,7 @@ enum holding {
 
 /* Kinds of graph nodes. */
 enum graph_node {
-    NODE_OTHER, /* empty, event, semaphore, memory, conditional */
+    NODE_OTHER, /* empty, event, semaphore, memory and conditional nodes */
     NODE_KERNEL,
     NODE_COPY,
     NODE_SET,
@@ -273,16 +273,16 @@ struct probe_row {
     __u8 asynchronous;      /* the function returns before the work is done */
     __u8 element_bytes;     /* bytes per unit of ARG_BYTES */
     __u8 direction;         /* DIRECTION_UNKNOWN if the arguments determine it */
-    __u8 memory;            /* enum memory that is allocated or freed */
+    __u8 memory;            /* enum memory: kind of memory that the call allocates or frees */
     __u8 wait;
     __u8 array_elements; /* nonzero if ARG_BYTES counts elements when the source or destination is an array */
-    __u8 holding;        /* enum holding that is allocated or freed */
+    __u8 holding;        /* enum holding: kind of allocation that the call makes or frees */
     __u8 out_offset;     /* offset from ARG_OUT to the result */
     __u8 pitch_offset;   /* offset from ARG_PITCH to the pitch */
     __u8 node;           /* enum graph_node */
     __u8 often;          /* nonzero if the function may have its own BPF program, because it is called very often */
-    __u8 counted_as;     /* enum probe_kind under which tools count the call; KIND_LAUNCH for all kinds of launches */
-    __u8 types;          /* enum memory_types for the values of ARG_DESTINATION_TYPE and ARG_SOURCE_TYPE */
+    __u8 counted_as; /* enum probe_kind under which the call is counted; KIND_LAUNCH for all kinds of kernel launches */
+    __u8 types;      /* enum memory_types for the values of ARG_DESTINATION_TYPE and ARG_SOURCE_TYPE */
     struct operand args[ARGUMENTS];
 };
 

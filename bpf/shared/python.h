@@ -78,7 +78,7 @@ enum python_outcome {
 struct python_stack {
     __u64 hash; /* hash that identifies the stack; 0: the slot is free */
     struct image image;
-    __s32 native; /* id of the native stack */
+    __s32 native; /* id of the native stack; negative: not read */
     __u32 depth;  /* number of frames that were read; `frame` holds the innermost and outermost of them */
     __u8 outcome;
     __u8 too_deep;          /* nonzero if the stack has more than PYTHON_DEPTH_MAX frames */

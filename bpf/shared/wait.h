@@ -21,14 +21,14 @@ struct wait_call {
 
 /* The slot of a thread in the table of waits. */
 struct waiting {
-    __u64 thread_start_ns; /* CLOCK_BOOTTIME; 0: the slot is free */
+    __u64 thread_start_ns; /* start of the thread, CLOCK_BOOTTIME; 0: the slot is free */
     struct wait_call now;
     struct wait_call spanning[2]; /* calls that returned after a report but began before it, for the last two reports;
                                      index: lowest bit of reported_ns */
 };
 
 /* A thread's outermost call, kept until it returns (base/front_calls.bpf.h). */
-#define FRONT_CALLS 2048 /* a power of two */
+#define FRONT_CALLS 2048 /* number of slots, a power of two */
 #define FRONT_CALL_WORDS 15
 
 struct front_call {
