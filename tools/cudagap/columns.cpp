@@ -24,10 +24,10 @@ constexpr bool is_call(size_t part)
 constexpr std::string_view about_parts =
     "The parts of the threads' time, explained under `DESCRIPTION`: in text as percentages of WALL(s), in JSON in "
     "nanoseconds. JSON has all parts (the two for interrupts only with `--interrupts`), and they add up to wall_ns. "
-    "With `--cheap`, all time, "
-    "including time in calls, is ONCPU% (on a CPU), READY% (runnable, but waiting for a CPU or throttled) or OFFCPU% "
-    "(neither). In JSON, these add up to known_wall_ns, the wall time of the threads whose schedstat could be read (up "
-    "to 4096 per report). The kernel updates schedstat at switches and ticks, so it may lag by some milliseconds.";
+    "With `--cheap`, all time, including time in calls, is ONCPU% (on a CPU), READY% (runnable, but waiting for a CPU "
+    "or throttled) or OFFCPU% (neither). In JSON, these add up to known_wall_ns, the wall time of the threads whose "
+    "schedstat could be read (up to 4096 per report). The kernel updates schedstat at switches and ticks, so it may "
+    "lag by some milliseconds.";
 
 // A part as a share of the wall time of all threads of the row.
 template<size_t part>

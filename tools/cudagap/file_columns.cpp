@@ -52,9 +52,8 @@ constexpr Field<C, K, G> fields[] = {
      always<C>,
      by_disks<&G::read_bytes>,
      "Block I/O that the row's threads issued, in bytes, whether they waited for it or not. It includes readahead, "
-     "file "
-     "system metadata, and writes caused by fsync, but not writeback by the kernel. `-` if the file system is not on a "
-     "local disk."},
+     "file system metadata, and writes caused by fsync, but not writeback by the kernel. `-` if the file system is not "
+     "on a local disk."},
     {{"WRITTEN", "written_bytes", Unit::bytes, 7}, always<C>, by_disks<&G::written_bytes>},
     {{"", "device", Unit::count},
      json_only<C>,

@@ -133,9 +133,8 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
              return name.empty() ? Cell() : Cell(std::string(name));
          },
          "The event that ended the longest blocked period: `thread` (see waker_pid); `timeout` (of the system call "
-         "itself); `signal` "
-         "(sent by a timer or I/O; a signal sent by a thread counts as `thread`); `interrupt` (of the network, another "
-         "timer, or another device)."},
+         "itself); `signal` (sent by a timer or I/O; a signal sent by a thread counts as `thread`); `interrupt` (of "
+         "the network, another timer, or another device)."},
         {{"", "waker_pid", Unit::count},
          json_only<C>,
          of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.pid}; }>,
