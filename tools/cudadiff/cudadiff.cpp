@@ -69,7 +69,8 @@ Settings parse(int argc, char** argv)
     CommandLine line(tool_name, about, examples);
     line.argument("A", "the recording before the change, or several (A,A2)",
                   [&s](const std::string& text) { s.a = files_in(text); });
-    line.argument("B", "the recording after it", [&s](const std::string& text) { s.b = files_in(text); });
+    line.argument("B", "the recording after the change, or several",
+                  [&s](const std::string& text) { s.b = files_in(text); });
     line.text("--by", "WHAT", "group rows by whole, process or pod (whole)",
               [&s](const std::string& text) { s.by = group_named(text); });
     line.text("--per", "UNIT", "divide by this unit of work: second, graph-launch or kernel:NAME (second)",
@@ -133,7 +134,7 @@ void warn_of_side(std::string_view letter, const Facts& facts)
         {static_cast<double>(facts.lost), "calls or lines were lost during the recording"},
         {static_cast<double>(facts.estimated), "rows are estimates (--max-overhead)"},
         {facts.unknown_graphs, "launches of graphs whose kernels are not known"},
-        {static_cast<double>(facts.lossy), "lines of -e are not compared: their run lost some"},
+        {static_cast<double>(facts.lossy), "lines of -e are not compared: their run lost some lines"},
         {static_cast<double>(facts.events), "lines of -e are not compared: this is not supported for their tool"},
         {static_cast<double>(facts.no_tool), "rows are not compared: the first line of their run is missing"},
         {static_cast<double>(facts.dropped_rows), "rows are not compared: there are too many kernels"},
@@ -159,7 +160,8 @@ void warn_of_differences(const Settings& s, const Facts& a, const Facts& b, cons
     for (const OneSided& one : all.one_sided)
         one_sided.insert(measure_text(one));
     if (!one_sided.empty())
-        warn(fmt::format("not compared, because only one recording has it: {}", joined(one_sided, ", ")));
+        warn(fmt::format("measures that are not compared, because only one recording has them: {}",
+                         joined(one_sided, ", ")));
     for (const auto& [letter, groups] : {std::pair("A", &all.groups_only_a), std::pair("B", &all.groups_only_b)})
         if (s.by != Group::whole && !groups->empty())
             warn(fmt::format("only in {}: {}", letter, joined(*groups, ", ")));

@@ -40,7 +40,7 @@ struct Measure {
     Source sources[3]{};      // the first source that both recordings have is used
     std::string_view split{}; // key by whose values the measure is split; empty: not split
     double percentile = 0;    // for a size: percentile, from 0 to 1
-    bool optional = false;    // for a count: recorded only with an option
+    bool optional = false;    // for a count: recorded only with an option, so a missing count is unknown, not 0
     std::string_view part{};  // for a ratio: names of its numerator and (whole) denominator
     std::string_view whole{};
 };

@@ -233,7 +233,7 @@ std::vector<Block> Side::cut(const std::map<int64_t, Interval>& intervals, const
             all.push_back(&interval);
     while (!all.empty() && !is_active(*all.back()))
         all.pop_back();
-    // The first and the last interval are only partly active.
+    // Drop the first and the last interval, because calls were made in only a part of them.
     constexpr size_t min_intervals = 6;
     if (all.size() >= min_intervals) {
         all.erase(all.begin());

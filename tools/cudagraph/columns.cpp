@@ -71,11 +71,11 @@ constexpr F fields[] = {
     {{"", "graph", Unit::hex},
      of_execs_in_json,
      [](const K&, const G& g, const C&) { return g.exec ? if_any(g.exec->exec.graph) : Cell(); },
-     "Handle of the graph that it was instantiated from."},
+     "Handle of the graph from which the executable graph was instantiated."},
     F{{"NODES", "nodes", Unit::count, 6},
       of_execs,
       [](const K&, const G& g, const C&) { return nodes_of(g) ? Cell(node_count(*nodes_of(g))) : Cell(); },
-      "Nodes, including those of child graphs."}
+      "Number of nodes, including those of child graphs. `?` if the graph was created before tracing began."}
         .in_text([](const K&, const G& g, const C&) {
             return Cell(nodes_of(g) ? std::to_string(node_count(*nodes_of(g))) : std::string("?"));
         }),
@@ -124,16 +124,19 @@ constexpr F fields[] = {
          return c.settings.exec ? unless_updated(c, Shown::both) : c.settings.summary ? Shown::json : Shown::both;
      },
      count_of<&G::launches>,
-     "Launches of graphs that returned no error; with `--summary` and `-H nodes` all launches, because their results "
-     "are not read. Launches recorded into another graph are not included."},
+     "Graph launches that returned no error; with `--summary` and `-H nodes`, all graph launches, because their "
+     "results are not read. Launches recorded into another graph are not included."},
     {{"LAUNCH/s", "launches_per_second", Unit::rate, 8}, always<C>, rate_of<&G::launches>, "Launches per second."},
     {{"KERN/s", "kernels_per_second", Unit::rate, 9},
      always<C>,
      [](const K&, const G& g, const C& c) { return g.unknown ? Cell() : per_second(g.kernels, c); },
-     "Kernels that these launches started, per second and in total. The rate is `-` if there are launches of graphs "
-     "with `?` nodes; the total does not include the kernels of such launches."},
+     "Kernels that graph launches started, per second (KERN/s) and in total (kernels_launched). The rate is `-` if a "
+     "launched graph has `?` nodes. The total does not include the kernels of such graphs."},
     {{"", "kernels_launched", Unit::count}, json_only<C>, count_of<&G::kernels>},
-    {{"", "unknown_launches", Unit::count}, json_only<C>, count_of<&G::unknown>, "Launches of graphs with `?` nodes."},
+    {{"", "unknown_launches", Unit::count},
+     json_only<C>,
+     count_of<&G::unknown>,
+     "Launches of graphs with unknown nodes (`?`)."},
     {{"", "captured", Unit::count},
      json_only<C>,
      count_of<&G::captured>,
@@ -180,7 +183,7 @@ constexpr F fields[] = {
     {{"UPDATES", "updates", Unit::count, 7},
      where_updated,
      count_of<&G::updates>,
-     "Updates that succeeded. This column and the next two appear only if there are any."},
+     "Updates that succeeded. This column and the next two appear only if there are updates."},
     {{"REFUSED", "failed_updates", Unit::count, 7},
      where_updated,
      count_of<&G::failed_updates>,
@@ -220,8 +223,8 @@ const ProcessField<StormLine> storm_fields[] = {
     {{"CAPTURES/min", "captures_per_minute", Unit::count, 12},
      in_any_run,
      [](const StormLine& l, const AnyRun&) { return Cell(l.storm.captures); },
-     "Numbers of captures and of instantiations in the last minute. Failed ones count; those during the warm-up do "
-     "not."},
+     "Numbers of captures and of instantiations in the last minute. Failed calls count. Calls during the warm-up do "
+     "not count."},
     {{"INSTANTIATIONS/min", "instantiates_per_minute", Unit::count, 18},
      in_any_run,
      [](const StormLine& l, const AnyRun&) { return Cell(l.storm.instantiates); }},

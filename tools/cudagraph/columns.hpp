@@ -18,8 +18,8 @@ inline constexpr std::string_view measures[] = {"launch", "instantiate", "nodes"
 
 struct Settings : GraphSettings {
     Measure histogram_of = Measure::none;
-    std::optional<unsigned> storms;  // more captures, or more instantiations, per minute than this are a storm
-    std::optional<double> warm_up_s; // if unset, 60
+    std::optional<unsigned> storms;  // limit per minute: more captures, or more instantiations, are a storm
+    std::optional<double> warm_up_s; // duration of the warm-up in seconds; unset: 60
 };
 
 struct Context : CallContext<Settings> {

@@ -141,7 +141,8 @@ void CudaGraph::load()
         storms_.emplace(*settings_.storms, static_cast<uint64_t>(settings_.warm_up_s.value_or(60) * 1e9));
     execs_.emplace(bpf_map__fd(skeleton().maps.execs), bpf_map__fd(skeleton().maps.graphs));
     if (shows_rows_)
-        before_erase_ = [this] { execs_->refresh(); }; // rows about these graphs have not been printed yet
+        before_erase_ = [this] { execs_->refresh(); }; // rows about graphs of exited processes have not been printed
+                                                       // yet
 }
 
 void CudaGraph::delta(const CallDelta& delta)
@@ -173,7 +174,7 @@ bool CudaGraph::tick(Output& output)
 void CudaGraph::record(Output& output, const RingRecord& record)
 {
     if (const auto* ended = record.as<exec_record>(RECORD_EXEC_ENDED); ended && shows_rows_)
-        execs_->ended(*ended); // only if there are reports, because only print() removes ended graphs
+        execs_->ended(*ended); // skipped if there are no reports, because only print() removes ended graphs
     else
         CallTool::record(output, record);
 }

@@ -120,15 +120,15 @@ constexpr auto fields = fields_of<F>(
         {of_calls({"CAPTURED", "captured", Unit::count, 8}),
          [](const C& c) { return c.captured ? Shown::both : Shown::json; }, count_of<&G::captured>,
          "Launches into a stream under capture: they become part of a graph and do not run now. The column appears "
-         "only if there are any."},
+         "only if there are such launches."},
         {of_calls({"GRAPHS", "graph_launches", Unit::count, 8}),
          [](const C& c) { return c.settings.kernel ? Shown::no : Shown::both; }, count_of<&G::graphs>,
          "Launches of whole graphs."},
         F{of_calls({"GRAPHKERN", "graph_kernels", Unit::count, 9}), where_followed,
           [](const K&, const G& g, const C&) { return g.graphs ? Cell(g.graph_kernels) : Cell(); },
-          "Kernels that these graph launches started: the kernel nodes of each graph, known from its capture or from "
-          "the calls that built it. The column appears when graphs are launched; with `--graphs expand` the kernels "
-          "are in LAUNCHES instead."}
+          "Kernels that graph launches started: the kernel nodes of each graph, known from its capture or from the "
+          "calls that built it. The column appears when graphs are launched; with `--graphs expand` the kernels are in "
+          "LAUNCHES instead."}
             .in_text([](const K&, const G& g,
                         const C&) { return g.graphs && g.graphs == g.graphs_unknown ? Cell() : Cell(g.graph_kernels); },
                      Unit::count),

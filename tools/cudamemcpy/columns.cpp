@@ -53,7 +53,7 @@ constexpr auto fields = fields_of<F>(
         {{"FROM", "source", Unit::text, 8},
          where_set<C, &Settings::memory>,
          [](const K& k, const G&, const C&) { return Cell(std::string(memory_name(k.source))); },
-         "Kind of memory at both ends, see `DESCRIPTION`; with `--by memory`."},
+         "Kind of memory of the source (FROM) and of the destination (TO), see `DESCRIPTION`; with `--by memory`."},
         {{"TO", "destination", Unit::text, 8},
          where_set<C, &Settings::memory>,
          [](const K& k, const G&, const C&) { return Cell(std::string(memory_name(k.destination))); }},
@@ -67,7 +67,7 @@ constexpr auto fields = fields_of<F>(
          "Calls that made the copies; one call may make a batch of them."},
         {of_calls({"CAPTURED", "captured", Unit::count, 8}), unless_failed_if<C, &C::captured>, count_of<&G::captured>,
          "Copies into a stream under capture: they become part of a graph and copy nothing now. The column appears "
-         "only if there are any."},
+         "only if there are such copies."},
         errors_field<K, G, C>,
         {of_calls({"BYTES", "bytes", Unit::bytes, 7}), unless_failed<C>, count_of<&G::bytes>,
          "Bytes of the copies that were made. K, M and G are 1024, 1024^2 and 1024^3."},
@@ -84,17 +84,17 @@ constexpr auto fields = fields_of<F>(
          "Average size of a copy, without copies of unknown size."},
         {of_calls({"UNSIZED", "unsized", Unit::count, 7}), unless_failed_if<C, &C::unsized>, count_of<&G::unsized>,
          "Copies of unknown size. They are included in COPIES, but not in BYTES, AVERAGE or <64K%. The column appears "
-         "only if there are any."},
+         "only if there are such copies."},
         {{"SYNC%", "", Unit::percent, 6},
          [](const C& c) { return c.settings.form ? Shown::no : unless_failed<C, Shown::text>(c); },
          [](const K&, const G& g, const C&) { return share(g.synchronous, g.copies); },
-         "Share (in JSON, number) of copies whose call waits until they are complete, according to the called "
-         "function. Sets never wait. In text, not shown with FORM."},
+         "Percentage (in JSON, number) of copies whose call waits until they are complete, according to the called "
+         "function. Sets never wait. Text does not show this column together with FORM."},
         {of_calls({"", "synchronous", Unit::count}), made_in_json, count_of<&G::synchronous>},
         {{"<64K%", "", Unit::percent, 6},
          unless_failed<C, Shown::text>,
          [](const K&, const G& g, const C&) { return share(g.small, g.sized()); },
-         "Share (in JSON, number) of the copies smaller than 64 KiB."},
+         "Percentage (in JSON, number) of copies smaller than 64 KiB."},
         {of_calls({"", "small", Unit::count}), made_in_json, count_of<&G::small>},
     },
     latency_fields<K, G, C>, {result_field<K, G, C>, result_code_field<K, G, C>});
@@ -133,7 +133,7 @@ constexpr LineField fields_of_lines[] = {
      [](const CallLine& l, const LineContext&) {
          return has_source(l) ? memory_cell(l.call.key.copy.memory >> 4) : Cell();
      },
-     "Kind of memory at both ends."},
+     "Kind of memory of the source (FROM) and of the destination (TO)."},
     {{"TO", "destination", Unit::text, 8},
      always<LineContext>,
      [](const CallLine& l, const LineContext&) { return memory_cell(l.call.key.copy.memory & 15); }},
@@ -151,7 +151,8 @@ constexpr LineField fields_of_lines[] = {
     {{"", "copies", Unit::count},
      json_only<LineContext>,
      [](const CallLine& l, const LineContext&) { return Cell(uint64_t{l.call.copy.copies}); },
-     "1; or more on the last line of a batch, if the batch is too long for one line per copy."},
+     "Number of copies that the line describes: 1, or more on the last line of a batch that is too long for one line "
+     "per copy."},
     line_function,
 };
 

@@ -63,7 +63,8 @@ public:
         return waiting_.end_interval(clock_ns(CLOCK_MONOTONIC), interval_ns);
     }
 
-    // Leaves out waits shorter than least_ns, unless they began before tracing.
+    // Returns, for each wait, the part that falls into the interval that has ended. Leaves out waits shorter than
+    // least_ns, unless they began before tracing.
     std::vector<Waiting::Part> of_interval(double seconds, Processes& processes, uint64_t least_ns = 0)
     {
         std::vector<Waiting::Part> parts = waiting_.drain(least_ns);

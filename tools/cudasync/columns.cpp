@@ -46,45 +46,47 @@ constexpr Field<C, K, G> fields[] = {
     {{"SPINS", "not_ready", Unit::count, 8},
      always<C>,
      count_of<&G::not_ready>,
-     "Polls among these calls that found the work unfinished (not ready)."},
+     "Polls among the calls in CALLS that returned `not ready`, because the work was unfinished."},
     {level({"WAITING", "waiting", Unit::count, 7}), unless_failed<C>, count_of<&G::waiting>,
-     "Calls that had not returned at the end of the interval. They never include polls. Not with `-x`."},
+     "Calls that had not returned at the end of the interval. They never include polls. Not shown with `-x`."},
     {{"EARLIER", "waiting_earlier", Unit::count, 7},
      unless_failed_if<C, &C::earlier>,
      count_of<&G::earlier>,
-     "How many of the calls in WAITING began before tracing. In text, the column appears only if there are any. "
-     "Not with `-x`."},
+     "How many of the calls in WAITING began before tracing. In text, the column appears only if there are such calls. "
+     "Not shown with `-x`."},
     {{"", "source", Unit::text},
      unless_failed<C, Shown::json>,
      [](const K&, const G& g, const C&) { return Cell(std::string(source_of(g))); },
-     "How the waits were found: `calls` by their probes, `stacks` on the stacks of threads if they began before "
-     "tracing, or `calls,stacks`. Not with `-x`."},
+     "How the waits were found: `calls` (by probes), `stacks` (on the stacks of threads, for waits that began before "
+     "tracing), or `calls,stacks` (both). Not shown with `-x`."},
     {{"ENDED", "ended", Unit::count, 5},
      unless_failed_if<C, &C::ended>,
      count_of<&G::ended>,
      "Calls that never returned because their thread ended. JSON also has their total duration. In text, the column "
-     "appears only if there are any. Not with `-x`."},
+     "appears only if there are such calls. Not shown with `-x`."},
     {{"", "ended_ns", Unit::count}, unless_failed<C, Shown::json>, count_of<&G::ended_ns>},
     errors_field<K, G, C>,
     {{"TOTAL(s)", "total_ns", Unit::seconds, 9},
      always<C>,
      count_of<&G::total_ns>,
-     "Time spent in these calls in the interval, in JSON in nanoseconds; includes waits in progress, except with "
-     "`-x`."},
+     "Time that threads spent in the row's calls in the interval; in JSON, in nanoseconds. It includes calls that have "
+     "not returned, except with `-x`."},
     {{"THREADS", "threads", Unit::count, 7},
      [](const C& c) { return c.who().thread ? Shown::json : Shown::both; },
      [](const K&, const G& g, const C&) { return Cell(uint64_t{g.threads.size()}); },
-     "Threads that made these calls or are in one. Threads that made none in the interval are not counted.",
+     "Number of threads that were in one of the row's calls in the interval. Other threads of the process are not "
+     "counted.",
      extra},
     {{"WALL%", "wall_percent", Unit::percent, 6},
      always<C>,
      [](const K&, const G& g, const C& c) { return share_of_time(g, c); },
-     "Share of their time that these threads waited: TOTAL(s) / (interval x THREADS). At 100, the row's threads do "
-     "nothing else."},
+     "Percentage of their time that the threads in THREADS spent in the row's calls: TOTAL(s) / (interval x THREADS). "
+     "At 100, they do nothing else."},
     {{"p50(us)", "duration_p50_ns", Unit::ns_as_us, 9},
      always<C>,
      duration_percentile<50>,
-     "Median and percentiles of the whole durations of calls that returned in the interval, to within about 6%.",
+     "Median, 95th and 99th percentile of the durations of calls that returned in the interval, to within about 6%. A "
+     "duration includes time before the interval.",
      extra},
     {{"p95(us)", "duration_p95_ns", Unit::ns_as_us, 9}, always<C>, duration_percentile<95>, "", extra},
     {{"p99(us)", "duration_p99_ns", Unit::ns_as_us, 8}, always<C>, duration_percentile<99>},

@@ -42,7 +42,8 @@ public:
 
 private:
     cudasync_bpf& skeleton() const { return bpf_.as<cudasync_bpf>(); }
-    // Unfinished waits have no duration or result yet.
+    // True if the output includes unfinished waits. Lines, histograms and -x need durations or results, which such
+    // waits do not have yet.
     bool shows_waiting() const { return !settings_.events && !settings_.histogram() && !options_.failed_only; }
     void tracing_began(const Running& running);
     void scan_earlier_waits();

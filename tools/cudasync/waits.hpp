@@ -106,7 +106,7 @@ private:
     ProgramBarrier barrier_;
     uint64_t begin_ns_ = 0; // start of the interval, which ends at end_ns_
     uint64_t end_ns_ = 0;
-    std::map<uint32_t, uint64_t> exits_; // by pid, since the last forget_ended()
+    std::map<uint32_t, uint64_t> exits_; // time of exit by pid; only exits since the last call of forget_ended()
     std::map<uint32_t, uint64_t> execs_;
     std::vector<wait_call> ended_; // ended calls that have not been reported yet
 };

@@ -74,7 +74,8 @@ void AllocationGroups::add(const CallDelta& delta)
             group.failed_bytes = delta[MEMORY_LAST_BYTES];
         }
         if (key.kind == KIND_ALLOC && settings_.view.result && key.memory.size != BUCKET_NONE)
-            group.sizes.add(key.memory.size, delta[CALL_COUNT]); // -x shows sizes of failed allocations
+            group.sizes.add(key.memory.size, delta[CALL_COUNT]); // with -x, histograms of sizes cover failed
+                                                                 // allocations
         return;
     }
     if (key.flags & CALL_RECORDED)

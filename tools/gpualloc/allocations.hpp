@@ -21,7 +21,7 @@ namespace gpusnoop {
 struct AllocationSettings : CallSettings {
     bool holding = false; // group by kind of memory
     bool size = false;
-    bool operation = false; // allocation, free or trim
+    bool operation = false; // group by operation: allocation, free or trim
 };
 
 // Values by which rows are grouped. A value keeps its default if rows are not grouped by it.

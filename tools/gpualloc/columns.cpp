@@ -119,8 +119,9 @@ constexpr F fields[] = {
     F{{"~", "approximate", Unit::count, 1},
       unless_failed_if<C, &C::approximate>,
       [](const K&, const G& g, const C&) { return Cell(uint64_t{is_approximate(g)}); },
-      "Marks rows whose values may be too low or too high (1 in JSON, else 0): the kernel's table was full for some "
-      "allocations, or a context with unknown contents ended. The column appears only if there are such rows."}
+      "Marks rows whose values may be too low or too high (1 in JSON, else 0): some allocations did not fit in the "
+      "kernel's table, or a context ended and it is not known which allocations it held. The column appears only if "
+      "there are such rows."}
         .in_text([](const K&, const G& g, const C&) { return Cell(std::string(is_approximate(g) ? "~" : " ")); }),
     {{"PEAK", "peak_bytes", Unit::bytes, 7},
      of_processes,
@@ -144,14 +145,14 @@ constexpr F fields[] = {
          both.add(0, g.held[HOLDING_REGISTERED].bytes);
          return Cell(both.bytes_held());
      },
-     "Bytes of pinned and registered host memory; separate in JSON.",
+     "Bytes of pinned and registered host memory. JSON has them separately (pinned_bytes, registered_bytes).",
      extra},
     {{"", "pinned_bytes", Unit::bytes}, by_kind<Shown::json>, bytes_of<HOLDING_PINNED>},
     {{"", "registered_bytes", Unit::bytes}, by_kind<Shown::json>, bytes_of<HOLDING_REGISTERED>},
     {{"", "reserved_bytes", Unit::bytes},
      by_kind<Shown::json>,
      bytes_of<HOLDING_RESERVED>,
-     "Bytes held of kinds that no total includes."},
+     "Bytes held of kinds that LIVE and other totals never include."},
     {{"", "mapped_bytes", Unit::bytes}, by_kind<Shown::json>, bytes_of<HOLDING_MAPPED>},
     {{"", "external_bytes", Unit::bytes}, by_kind<Shown::json>, bytes_of<HOLDING_EXTERNAL>},
     {{"", "graph_bytes", Unit::bytes}, by_kind<Shown::json>, bytes_of<HOLDING_GRAPH>},
@@ -164,12 +165,16 @@ constexpr F fields[] = {
     {{"", "allocs", Unit::count},
      held_in_json,
      count_of<&G::allocs>,
-     "Allocations of memory that succeeded in the interval; with `--by kind`, of every kind."},
+     "Allocations that succeeded in the interval. Without `--by kind`, only allocations of memory count, not "
+     "reservations, mappings or imports."},
     {{"", "frees", Unit::count},
      held_in_json,
      count_of<&G::frees>,
      "Frees, by any process, of memory that was allocated in this row."},
-    {{"", "allocated_bytes", Unit::bytes}, held_in_json, count_of<&G::allocated_bytes>, "Bytes allocated and freed."},
+    {{"", "allocated_bytes", Unit::bytes},
+     held_in_json,
+     count_of<&G::allocated_bytes>,
+     "Bytes allocated and bytes freed in the interval."},
     {{"", "freed_bytes", Unit::bytes}, held_in_json, count_of<&G::freed_bytes>},
     {{"ALLOC/s", "allocs_per_second", Unit::rate, 8},
      unless_failed<C>,
@@ -179,7 +184,7 @@ constexpr F fields[] = {
     F{{"CHURN/s", "churn_bytes_per_second", Unit::rate, 7},
       unless_failed<C>,
       [](const K&, const G& g, const C& c) { return per_second(g.churn_bytes(), c); },
-      "Bytes allocated and freed, per second.",
+      "Sum of the bytes allocated and the bytes freed, per second.",
       extra}
         .in_text(
             [](const K&, const G& g, const C& c) {
@@ -207,7 +212,7 @@ constexpr F fields[] = {
     {{"UNKNOWN", "unknown_frees", Unit::count, 7},
      unless_failed_if<C, &C::unknown_frees>,
      count_of<&G::unknown_frees>,
-     "Frees of memory whose allocation was not traced. The column appears only if there are any."},
+     "Frees of memory whose allocation was not traced. The column appears only if there are such frees."},
     {{"", "untracked", Unit::count},
      held_in_json,
      count_of<&G::untracked>,

@@ -23,7 +23,7 @@ struct Settings : AllocationSettings {
     bool exited = false;
     uint64_t older_than_ns = 0; // minimum age of leaks
     uint32_t live_entries = 1'000'000;
-    std::string nvml_library; // empty: the default; "off": none
+    std::string nvml_library; // path of the library; empty: the default library; "off": do not use NVML
 
     bool rows() const { return !events && !histogram() && !leaks && !exited; }
 };

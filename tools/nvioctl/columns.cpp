@@ -17,7 +17,7 @@ using G = DriverGroup;
 using C = Context;
 
 constexpr std::string_view about_outcome =
-    "Result of the call by name and number: NV_STATUS, or a negative errno; in tables with `-x`.";
+    "Result of the call, by name and number: NV_STATUS, or a negative errno. Tables show it only with `-x`.";
 
 Cell request(uint8_t kind, uint64_t subject)
 {
@@ -67,8 +67,8 @@ constexpr Field<C, K, G> fields[] = {
      "Calls whose status is unknown.",
      extra},
     {level({"PENDING", "pending", Unit::count, 7}), unless_failed<C>, count_of<&G::pending>,
-     "Number of calls that have not returned by the end of the interval; in JSON, also the time since the first of "
-     "them began."},
+     "Number of calls that had not returned by the end of the interval. JSON also has the time since the first of them "
+     "began."},
     {{"", "pending_max_ns", Unit::count},
      unless_failed<C, Shown::json>,
      [](const K&, const G& g, const C&) { return g.pending ? Cell(g.pending_ns) : Cell(); }},
@@ -86,7 +86,7 @@ constexpr Field<C, K, G> fields[] = {
     {{"TOTAL(s)", "total_ns", Unit::seconds, 8},
      always<C>,
      count_of<&G::total_ns>,
-     "Sum of the durations of these calls; in JSON, in nanoseconds."},
+     "Sum of the durations of the calls in CALLS; in JSON, in nanoseconds."},
     {{"p50(us)", "latency_p50_ns", Unit::ns_as_us, 9},
      always<C>,
      duration_percentile<50>,
@@ -98,7 +98,7 @@ constexpr Field<C, K, G> fields[] = {
      [](const K&, const G& g, const C&) { return g.calls     ? Cell(g.max_ns)
                                                  : g.pending ? Cell(g.pending_ns)
                                                              : Cell(); },
-     "Duration of the longest of these calls. If none has returned: time since the longest pending call began."},
+     "Duration of the longest call in CALLS. If no call has returned: time since the longest pending call began."},
     {{"COMMAND", "command", Unit::text, 26},
      by_command,
      [](const K& k, const G&, const C&) { return Cell(command_text(k.kind, k.node, k.subject, k.flags)); },

@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t max_results = 1 << 16;
 
-// True for calls that only GPU work makes. Every CUDA process opens nvidia-uvm, and NVML never does.
+// True for calls that only processes with GPU work make. Every CUDA process opens nvidia-uvm, and NVML never does.
 bool is_work(const call_key& key)
 {
     if (key.driver.node == NODE_NVIDIA_UVM || key.driver.node == NODE_KFD || key.driver.node == NODE_AMDGPU)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detection of monitors: processes that only query GPU state (nvidia-smi, nvtop, DCGM). They are recognized by what
-// they do, not by name. A helper process inspects their files and mappings, because reading those may hang.
+// Detection of monitors: processes that only query GPU state (nvidia-smi, nvtop, DCGM). They are recognized by their
+// driver calls, open files and mappings, not by name. A helper process reads the files and mappings, because that may
+// hang.
 #pragma once
 
 #include "bpf/shared/call.h"
