@@ -90,7 +90,7 @@ ifeq ($(VARIANT),static)
 VARIANT_LDFLAGS := -static -s
 LIBS := $(CROSS_LDFLAGS) -lbpf -ldw -lelf $(wildcard $(BUILD)/libraries/libeu.a) -lz -llzma -lbz2 -lzstd -lpthread -L$(BUILD)/libraries -lfmt \
         $(if $(filter x86_64,$(MACHINE)),-lZydis)
-# Linked before libgpusnoop.a, so that it replaces its nvml.o: a static program cannot call dlopen.
+# Linked before libgpusnoop.a, so that this object replaces the archive's nvml.o: a static program cannot call dlopen.
 INSTEAD := $(BUILD)/obj/static/src/gpu/nvml.o
 endif
 LIBS += -lncursesw -ltinfo
@@ -267,8 +267,8 @@ test:
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all standin $(BUILD)/unit/unit-tests kernels-bins screen-bins gpu-parts
 	$(Q)tests/run --short
 
-# The slow tests: sanitizers, NVIDIA's own libraries, fuzzing inputs, every kernel (or KERNELS="6.1 newest") with each
-# tool as one static file, and arm64.
+# The slow tests: sanitizers, NVIDIA's own libraries, fuzzing inputs, the static program on every kernel (or
+# KERNELS="6.1 newest"), and arm64.
 test-long:
 	$(Q)scripts/install-deps
 	-$(Q)scripts/install-deps kernels
@@ -352,8 +352,8 @@ install: all
 	    install -m 644 scripts/completion.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$t.fish; done
 	install -m 644 scripts/completion.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_gpusnoop
 
-# Debug information that install strips, in the folder where debuggers, perf and eu-stack search for it. Run it after
-# install.
+# Debug information that install strips, in the folder where debuggers, perf and eu-stack search for it. Run this target
+# after install.
 DEBUG_DIR = $(DESTDIR)$(PREFIX)/bin/.debug
 
 install-debug: all

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Views of the tools' rows, each with its host. They work with both engines, as the queries do.
 
--- A recording that continues in a second file begins there with the same first line.
+-- If a recording continues in a second file, that file repeats the first line.
 CREATE VIEW runs AS
 SELECT t.run AS run, any_value(t.host) AS host, any_value(t.boot_id) AS boot_id, any_value(t.tool) AS tool,
        any_value(t.version) AS version, any_value(t.command_line) AS command_line

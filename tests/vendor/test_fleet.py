@@ -170,9 +170,9 @@ def ask_with_a_fake_ssh():
     equal(errors.pop("refused"), " ]0;title Connection refused", "error of ssh, without control characters")
     equal(errors.pop("late"), "still running after 6 s; raise -t", "error of a host that hangs")
     equal(errors.pop("fails"), "exit status 1: cudatop: needs root", "error of the tool")
-    equal(errors.pop("hostile"), "dropped 6 lines that no tool prints", "error of a host that sends other lines")
+    equal(errors.pop("hostile"), "dropped 6 lines that are not output of a tool", "error of a host that sends other lines")
     check(set(errors) == {"endless"}, f"other hosts with errors: {errors}")
-    equal(messages[-1], "ask: 4 of 6 hosts did not answer, or not completely", "summary")
+    equal(messages[-1], "ask: 4 of 6 hosts gave no answer, or an incomplete one", "summary")
     equal([line["host"] for line in lines if line["run"].startswith("hostile")], ["hostile"] * 2, "host in its lines")
     equal({line["run"].partition(":")[0] for line in lines}, {"node1", "hostile", "endless"}, "hosts with lines")
     for wrong in "-oProxyCommand=x", "a b", "":
@@ -252,7 +252,7 @@ def ask_with_real_ssh():
     equal({line["text"] for line in lines.values()}, {text.replace('"', "'")}, "arguments received by each shell")
     gone, summary = done.stderr.splitlines()
     check(gone.startswith("ask: gone: ") and "refused" in gone, gone)
-    equal(summary, "ask: 1 of 3 hosts did not answer, or not completely", "summary")
+    equal(summary, "ask: 1 of 3 hosts gave no answer, or an incomplete one", "summary")
 
 
 @case(tool="cudatop")
