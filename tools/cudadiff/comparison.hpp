@@ -40,8 +40,8 @@ struct OneSided {
 };
 
 struct Comparison {
-    std::vector<Compared> rows;         // the highest cost first
-    std::vector<Compared> kernels;      // launches of each kernel, the largest difference first
+    std::vector<Compared> rows;         // sorted by cost, highest first
+    std::vector<Compared> kernels;      // launches of each kernel, sorted by difference, largest first
     std::vector<Compared> kernel_grids; // grid sizes of kernels that both sides launched
     std::vector<OneSided> one_sided;
     std::vector<std::string> groups_only_a, groups_only_b;

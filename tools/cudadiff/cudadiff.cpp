@@ -31,7 +31,7 @@ constexpr std::string_view examples =
     "  cudadiff --json A B                    # one JSON object per measure\n";
 
 struct Settings {
-    std::vector<std::string> a, b; // files
+    std::vector<std::string> a, b; // paths of the recordings
     Group by = Group::whole;
     WorkUnit unit;
     std::vector<Threshold> thresholds;

@@ -34,7 +34,7 @@ private:
     const Side& side_;
     const WorkUnit& unit_;
     std::string_view name_; // name of the side in messages: "A" or "B"
-    std::map<std::pair<std::string_view, std::string>, std::vector<Block>> blocks_; // by tool and group
+    std::map<std::pair<std::string_view, std::string>, std::vector<Block>> blocks_; // blocks by tool and group
 };
 
 } // namespace gpusnoop::cudadiff

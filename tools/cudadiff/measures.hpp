@@ -37,7 +37,7 @@ struct Measure {
     MeasureKind kind = MeasureKind::count;
     Shape shape = Shape::number;
     Family family = Family::launch;
-    Source sources[3]{};      // the first source that both recordings have is used
+    Source sources[3]{};      // in order of preference: the first source that both recordings have is used
     std::string_view split{}; // key by whose values the measure is split; empty: not split
     double percentile = 0;    // for a size: percentile, from 0 to 1
     bool optional = false;    // for a count: recorded only with an option, so a missing count is unknown, not 0

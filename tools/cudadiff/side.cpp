@@ -119,7 +119,7 @@ void Side::add_event(Run& run, const Record& row, double time_ns)
     add_row(run, row, end_ns, second_ns);
 }
 
-// Drops all lines of a run that lost lines, because some of its counts are wrong, and it is not known which.
+// Drops all lines of a run that lost lines. Some counts of such a run are wrong, and it is not known which.
 void Side::drop_lossy_lines(Run& run)
 {
     if (!run.lines || !run.lost)

@@ -52,7 +52,7 @@ struct Facts {
     uint64_t dropped_rows = 0;        // rows that were dropped to limit memory
     uint64_t no_tool = 0;             // rows from runs whose first line is missing
     size_t runs = 0;
-    double seconds = 0; // sum of all runs
+    double seconds = 0; // total duration of all runs
     Unread unread;
 };
 

@@ -63,7 +63,7 @@ std::vector<std::string> Threshold::failures(const Comparison& comparison) const
     if (!found)
         throw Error(
             fmt::format("--fail-if {} cannot be decided: at least one recording lacks this measure", printable(text)),
-            "cudadiff --json lists the measures that both have");
+            "cudadiff --json lists the measures that both recordings have");
     return sentences;
 }
 

@@ -90,7 +90,7 @@ struct BlockGroup {
 
 class BlockStacks {
 public:
-    BlockStacks(int counts_fd, const UserStacks::Kernel& kernel, WaitBudget* waits = nullptr) // see Reader
+    BlockStacks(int counts_fd, const UserStacks::Kernel& kernel, WaitBudget* waits = nullptr) // waits: see class Reader
         : totals_(counts_fd), stacks_fd_(kernel.stacks), users_(kernel, {}, waits)
     {}
     BlockStacks(const BlockStacks&) = delete;
@@ -139,7 +139,7 @@ private:
     std::string file_of(const waker& waker, uint32_t pid);
     std::string mapped_at(uint32_t pid, uint64_t address);
 
-    std::map<uint32_t, std::vector<Mapping>> mappings_; // by pid
+    std::map<uint32_t, std::vector<Mapping>> mappings_; // mappings read since the last tick(), by pid
     size_t reads_ = 0;
 };
 
@@ -155,7 +155,7 @@ struct FileGroup {
     WhoSeen who;
     uint64_t ns = 0;
     Histogram waits;                            // durations in ns
-    uint64_t read_bytes = 0, written_bytes = 0; // disk I/O
+    uint64_t read_bytes = 0, written_bytes = 0; // disk I/O that the threads issued
 };
 
 class FileWaits {

@@ -27,7 +27,7 @@ struct ProcessFacts {
     std::optional<uint64_t> written_bytes;
     std::optional<uint64_t> swapped_bytes; // memory that is swapped out now
     std::optional<uint64_t> threads;
-    unsigned allowed_cpus = 0; // 0: not known
+    unsigned allowed_cpus = 0; // number of CPUs that the process may use; 0: not known
 };
 
 // Parses /proc/PID/stat, status and io.
@@ -45,14 +45,14 @@ std::set<unsigned> gpu_nodes(const std::string& sysfs);
 struct Circumstances {
     // Length of the interval, which begins at the last report, or at the first reading if that is later.
     std::optional<uint64_t> covered_ns;
-    std::optional<double> quota_cpus; // nullopt also if there is no quota
+    std::optional<double> quota_cpus; // quota of the cgroup, in CPUs; nullopt also if there is no quota
     std::optional<uint64_t> throttles, throttled_ns;
     std::array<std::optional<double>, PRESSURES> stalled_percent{}; // share of the time in which tasks stalled (PSI
                                                                     // some)
     std::optional<uint64_t> machine_wide{};                         // 1 if stalled_percent applies to the whole machine
     std::optional<uint64_t> major_faults, read_bytes, written_bytes;
-    std::optional<uint64_t> swapped_bytes, threads; // at the end of the interval
-    unsigned allowed_cpus = 0;                      // 0: not known
+    std::optional<uint64_t> swapped_bytes, threads; // values at the end of the interval
+    unsigned allowed_cpus = 0;                      // number of CPUs that the process may use; 0: not known
     unsigned cpus = 0;                              // number of CPUs of the machine
     std::set<unsigned> nodes, gpu_nodes;            // NUMA nodes of the CUDA threads, and of all GPUs
 };
@@ -71,7 +71,7 @@ public:
 
 private:
     struct Known {
-        uint64_t read_ns = 0; // CLOCK_MONOTONIC
+        uint64_t read_ns = 0; // time of the reading, CLOCK_MONOTONIC
         ProcessFacts process;
         CgroupFacts cgroup;
         std::optional<Circumstances> latest;

@@ -90,7 +90,7 @@ private:
     std::optional<WakingThreads> wakers_;
     std::optional<BlockStacks> stacks_;
     std::optional<FileWaits> file_waits_;
-    std::optional<LaunchNames> names_; // only with -e
+    std::optional<LaunchNames> names_; // set only with -e
     GapCauses causes_;
     BlockedFiles files_;
     std::optional<CircumstancesOf> around_;

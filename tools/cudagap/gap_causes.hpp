@@ -43,7 +43,7 @@ struct GapCause {
     std::set<uint32_t> pids;
     uint64_t blocked_ns = 0; // time that the thread waited for these threads, or for the event
     TimeParts parts{};       // how these threads spent their time during the wait; all 0: not known
-    bool indirect = false;   // the thread waited for them through other threads
+    bool indirect = false;   // the thread waited for these threads through other threads
     BlockEnds ends{};        // events that ended the waits of these threads
     WaitedFiles files{};     // files that these threads waited for
 };
@@ -65,7 +65,7 @@ public:
 
 private:
     struct OfThread {
-        std::map<std::pair<uint32_t, std::string>, GapCause> causes; // by enum woken_by and name
+        std::map<std::pair<uint32_t, std::string>, GapCause> causes; // by enum woken_by and name of the waker
         WaitedFiles files;
         uint64_t gaps = 0, running = 0, cpus = 0;
     };

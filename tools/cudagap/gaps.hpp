@@ -90,7 +90,7 @@ struct GapLaunches {
 // Finds the names of launched kernels, and retries until they are known.
 class LaunchNames {
 public:
-    explicit LaunchNames(const NameOptions& options, WaitBudget* waits = nullptr) // see Reader
+    explicit LaunchNames(const NameOptions& options, WaitBudget* waits = nullptr) // waits: see class Reader
         : names_(options.cache_folder(), waits)
     {}
 

@@ -74,7 +74,7 @@ struct Peer {
     Peer& operator+=(const Peer& other); // other: connections of another process to the same address
 };
 
-using KnownSockets = std::map<uint64_t, TcpSocket>; // by cookie
+using KnownSockets = std::map<uint64_t, TcpSocket>; // by TcpSocket::cookie
 
 // Differences between two scans, by peer. were_all: true if the earlier scan was complete, so that a socket missing
 // from it is new.

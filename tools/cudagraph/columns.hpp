@@ -23,7 +23,7 @@ struct Settings : GraphSettings {
 };
 
 struct Context : CallContext<Settings> {
-    uint64_t now_ns = 0; // CLOCK_MONOTONIC
+    uint64_t now_ns = 0; // time of the report, CLOCK_MONOTONIC
     const Execs& execs;
     bool updates = false; // at least one row has updates
 };

@@ -74,7 +74,7 @@ struct GraphGroup {
     const ExecInfo* exec = nullptr; // set if rows are grouped by executable graph
     uint64_t launches = 0;          // successful launches; all launches if results are not read
     uint64_t captured = 0;          // launches that became nodes of another graph
-    uint64_t kernels = 0;           // kernels started by these launches
+    uint64_t kernels = 0;           // kernels started by the launches in `launches`
     uint64_t unknown = 0;           // launches of graphs with unknown nodes; `kernels` does not include their kernels
     uint64_t direct = 0;            // kernels launched without a graph
     uint64_t total_ns = 0;

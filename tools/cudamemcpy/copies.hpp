@@ -15,7 +15,7 @@
 namespace gpusnoop {
 
 struct CopySettings : CallSettings {
-    bool direction = false; // group by direction; likewise for the other members
+    bool direction = false; // group by direction
     bool memory = false;
     bool form = false; // group by form of the call: synchronous or asynchronous
 };

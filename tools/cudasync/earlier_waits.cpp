@@ -9,12 +9,13 @@
 namespace gpusnoop {
 namespace {
 
-constexpr unsigned full_scans = 8; // scans of all threads; later ones cover only threads that were found in a wait
+constexpr unsigned full_scans = 8; // number of scans of all threads; later scans cover only threads that were found in
+                                   // a wait
 // A running thread's registers and stack are not read at the same moment, so a single empty answer may be wrong.
 constexpr unsigned empty_answers_max = 3;
 constexpr unsigned confirmations = 2;
 constexpr size_t processes_max = 1024;
-constexpr size_t threads_max = 1024; // per process
+constexpr size_t threads_max = 1024; // limit of threads per process
 
 } // namespace
 

@@ -72,7 +72,7 @@ private:
     const Options& options_;
     UnwoundStacks& stacks_;
     ThreadRegisters& registers_;
-    uint64_t started_ns_; // CLOCK_BOOTTIME
+    uint64_t started_ns_; // start of tracing, CLOCK_BOOTTIME
     std::map<pid_t, Process> processes_;
     PendingCallHelper reader_;
 };

@@ -119,7 +119,7 @@ public:
     void add(const Waiting::Part& part);
 
 private:
-    WaitGroup& group_with_thread(const call_key& call); // adds the thread to the group
+    WaitGroup& group_with_thread(const call_key& call); // returns the call's group, after adding the thread
 };
 
 } // namespace gpusnoop

@@ -15,7 +15,7 @@ namespace gpusnoop {
 
 struct BillKey {
     Tenant tenant;
-    std::string device; // empty: all devices
+    std::string device; // id of the device; empty: the row covers all devices
     auto operator<=>(const BillKey&) const = default;
 };
 

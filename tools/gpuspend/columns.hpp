@@ -31,9 +31,9 @@ struct Settings : CallSettings {
     bool cheap = false;
     bool csv = false;
     std::string split_by = "launches";
-    std::string prices, teams, state; // paths
+    std::string prices, teams, state; // paths of the files
     std::string dcgm;                 // a loopback URL, or a path
-    std::string nvml_library;         // see NvmlFigures
+    std::string nvml_library;         // path of the NVML library, "off", or empty for the default
     MetricsOptions metrics;
 };
 

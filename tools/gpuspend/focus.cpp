@@ -16,7 +16,7 @@ constexpr double hour_ns = 3.6e12;
 
 struct Charge {
     std::string device{}, model{};
-    const BillKey* key = nullptr; // null: unallocated
+    const BillKey* key = nullptr; // null: the charge is for unallocated time
     const BillRow* row = nullptr;
     std::string_view part{}; // "used", "idle", "unallocated"
     uint64_t ns = 0, micros = 0;

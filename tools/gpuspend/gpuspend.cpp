@@ -179,7 +179,7 @@ void GpuSpend::configure(const Filters& filters)
     data.per_size = false;
     data.count_hits = true;
     tier_ = filters.tier;
-    data.measure_latency = followed_; // duration of waits
+    data.measure_latency = followed_; // needed for the duration of waits
     data.follow = followed_;
     data.follow_graphs = followed_;
     size_held_table(bpf_, settings_.cheap ? 1 : live_entries);

@@ -19,7 +19,7 @@ namespace gpusnoop {
 
 // A device allocated to a container or pod.
 struct GrantedDevice {
-    std::string device{}; // id of a MachineGpu
+    std::string device{}; // MachineGpu::id
     uint64_t parts = 0;   // number of allocated replicas of the device; 0: the whole device
     uint8_t source = 0;   // enum HeldBy
     cgroups cgroup{};     // cgroup of the container or, if that is not known, of the pod

@@ -38,7 +38,7 @@ KubeletDevices parse_kubelet_checkpoint(std::string_view text);
 constexpr const char* dra_kubelet_state = "var/lib/kubelet/dra_manager_state";
 constexpr const char* dra_driver_state = "var/lib/kubelet/plugins/gpu.nvidia.com/checkpoint.json";
 
-using ByClaim = std::map<std::string, std::set<std::string>>; // key: uid of the claim
+using ByClaim = std::map<std::string, std::set<std::string>>; // pods or devices, by uid of the claim
 
 // Uids of the pods of each claim. nullopt if the text is not such a file.
 std::optional<ByClaim> parse_dra_pods(std::string_view text);

@@ -18,7 +18,7 @@
 
 namespace gpusnoop {
 
-__extension__ typedef unsigned __int128 uint128; // for products; not in ISO C++
+__extension__ typedef unsigned __int128 uint128; // holds products of 64-bit numbers; not in ISO C++
 
 // Divides an amount in proportion to the weights, such that the parts add up to it exactly. Units that remain after
 // rounding down go to the parts with the largest remainders. If all weights are 0, the parts are equal.
@@ -48,8 +48,8 @@ void add_efficiency(Gauges& gauges, const NvmlEfficiency& efficiency);
 // Time-weighted means of gauges. Each mean covers the time for which its gauge is known.
 struct Efficiency {
     struct Measured {
-        uint64_t ns = 0; // time with a known value
-        uint128 sum = 0; // value times duration
+        uint64_t ns = 0; // time for which the value is known
+        uint128 sum = 0; // sum of value times duration
     };
     std::array<Measured, figure_count> figures;
     uint64_t shared_ns = 0; // time in which the device also had other holders
@@ -116,7 +116,7 @@ struct DeviceSlice {
     DeviceKey device;
     std::string model;
     std::string parent{}; // for a MIG instance: id of its device; otherwise empty
-    uint64_t parts = 1;   // number of replicas
+    uint64_t parts = 1;   // number of replicas of the device
     std::vector<Holder> holders;
     Gauges gauges{};
     std::optional<uint64_t> ns = {}; // time to divide between the holders; nullopt: Slice::ns
@@ -156,7 +156,7 @@ struct TenantAccount {
     uint64_t holding_ns = 0, quiet_ns = 0; // time during which the tenant held a device, and part of it without any
                                            // launch
     uint64_t devices = 0;                  // maximum number of devices held at once
-    std::set<std::string> pods;            // uids of pods with this name, at most max_pods
+    std::set<std::string> pods;            // uids of pods with the tenant's name, at most max_pods
 
     static constexpr size_t max_pods = 1024;
     void add(const TenantAccount& more);

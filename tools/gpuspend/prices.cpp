@@ -19,7 +19,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr size_t max_prices = 4096;
-constexpr uint64_t max_price_micros = 1'000'000 * micros_per_unit; // per hour
+constexpr uint64_t max_price_micros = 1'000'000 * micros_per_unit; // limit of a price per hour
 
 bool is_currency(std::string_view text)
 {

@@ -172,7 +172,7 @@ const MachineGpu* Slices::device_of_calls(const ImageId& image, uint8_t device) 
     key.image = image;
     key.device = device;
     const MachineGpu* const gpu = gpus_.at(process_gpus_.of_call(key));
-    return !gpu && gpus_.all().size() == 1 ? &gpus_.all().front() : gpu; // the machine has only one GPU
+    return !gpu && gpus_.all().size() == 1 ? &gpus_.all().front() : gpu; // with only one GPU, it must be that one
 }
 
 // Returns the only MIG instance that the process may use; null if it may use several, as monitors may.

@@ -51,7 +51,7 @@ private:
     using Holders = std::map<Tenant, Holder>;
     struct Pending {
         Slice slice;
-        std::map<std::string, Holders> devices;       // by device id
+        std::map<std::string, Holders> devices;       // holders of each device, by device id
         std::map<Tenant, std::set<std::string>> held; // by tenant: ids of the held devices
         // Device id and owner key of each process that holds a device.
         std::set<std::pair<std::string, std::string>> with_process;

@@ -37,7 +37,7 @@ private:
 
     struct Reading {
         ThreadCpuTime share;
-        uint64_t ns = 0; // CLOCK_MONOTONIC
+        uint64_t ns = 0; // time of the reading, CLOCK_MONOTONIC
     };
     struct Known {
         Reading first, last;

@@ -10,7 +10,7 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t max_pending_lines = 4096; // per communicator
+constexpr size_t max_pending_lines = 4096; // limit of lines held back, per communicator
 constexpr uint64_t max_wait_ns =
     2'000'000'000; // a line is not held back for a rank that enters no collective for this long after its wait
 

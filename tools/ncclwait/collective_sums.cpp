@@ -8,7 +8,8 @@
 namespace gpusnoop {
 namespace {
 
-constexpr std::array<uint8_t, 12> type_bytes = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1}; // enum ncclDataType_t
+constexpr std::array<uint8_t, 12> type_bytes = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1}; // bytes per element, by enum
+                                                                                     // ncclDataType_t
 
 // Operations whose count argument is the number of elements per rank. The call moves this number times the number of
 // ranks.

@@ -39,7 +39,7 @@ struct CollectiveVerdict {
     };
     std::string_view kind; // "missing", "mismatch", "stuck", or "ras"
     Collectives::Stall stall;
-    uint64_t time_ns = 0;        // CLOCK_MONOTONIC
+    uint64_t time_ns = 0;        // time of the verdict, CLOCK_MONOTONIC
     std::vector<unsigned> ranks; // ranks that are missing, differ from most ranks, or are behind (RAS)
     std::string text;
     std::vector<Activity> activities{};

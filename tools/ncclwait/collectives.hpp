@@ -78,7 +78,7 @@ public:
         ImageId image{};
         uint32_t tid = 0;
         unsigned rank = 0, ranks = 0, device = 0; // valid only if `hash` is set
-        unsigned here = 0;                        // number of ranks on this machine
+        unsigned here = 0;                        // number of the communicator's ranks on this machine
         Joined joined = Joined::alone;
         std::string_view operation;
         std::optional<uint64_t> size;   // with per_size: lower limit of bytes per call, a power of two
@@ -194,7 +194,7 @@ private:
         uint32_t number = 0;
         ImageId image{};
         comm_identity identity{};
-        uint64_t communicator = 0;     // 0: not known
+        uint64_t communicator = 0;     // id of the communicator; 0: not known
         bool made = false;             // the creation of the rank was traced
         bool in_step = false;          // `next` counts from the same collective as in other ranks
         bool left = false;             // the rank has been destroyed, or its process has exited
@@ -213,9 +213,9 @@ private:
         size_t here = 0;     // maximum number of ranks on this machine since the last report
         bool aligned = false;
         Joined joined = Joined::alone;
-        uint64_t matches_in_a_row = 0; // consecutive collectives with equal calls
+        uint64_t matches_in_a_row = 0; // number of consecutive collectives in which the calls of all ranks matched
         bool differs = false;          // the last collective did not match
-        std::deque<Line> lines;        // lines that are not complete yet
+        std::deque<Line> lines;        // lines that later events may still change
     };
     struct Group { // a group that a thread has started and not ended
         uint32_t pid = 0;
@@ -254,10 +254,10 @@ private:
     Detail detail_;
     std::vector<std::string_view> operations_;
     std::map<uint32_t, uint16_t> operation_of_row_;
-    std::unordered_map<uint32_t, std::unique_ptr<Rank>> ranks_; // by number
+    std::unordered_map<uint32_t, std::unique_ptr<Rank>> ranks_; // by Rank::number
     std::map<uint64_t, Communicator> communicators_;
     uint64_t communicators_seen_ = 0;
-    std::unordered_map<uint32_t, Group> groups_; // by thread
+    std::unordered_map<uint32_t, Group> groups_; // unfinished groups, by thread id
     std::vector<Stall> mismatches_;              // mismatches found since the last call of stalls()
     std::vector<Line> loose_lines_;              // lines of removed communicators, and of failed calls
 };

@@ -32,7 +32,7 @@ struct Settings {
     bool failed = false;          // show only calls that failed
     std::string measure;          // measure that histograms show; empty: no histograms
     Measure histogram_of = Measure::none;
-    uint64_t stalled_ns = 10'000'000'000; // minimum duration of a stall
+    uint64_t stalled_ns = 10'000'000'000; // minimum duration of a stall to report
     std::optional<uint32_t> ras_port;     // port of NCCL's RAS service; unset: not used
 
     bool histogram() const { return histogram_of != Measure::none; }

@@ -53,7 +53,7 @@ public:
 
     explicit RasClient(uint16_t port);
 
-    using Answer = LoopbackResponse; // text: JSON
+    using Answer = LoopbackResponse; // `text` contains JSON
 
     bool pending() const { return request_.pending(); }
     // Sends a request, unless one is pending.

@@ -7,7 +7,7 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t processes_max = 256; // limit per scan
+constexpr size_t processes_max = 256; // limit of processes per scan
 
 std::vector<std::string_view> symbols_of(std::span<const Probe> probes)
 {

@@ -54,7 +54,7 @@ struct DriverGroup {
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;
     uint64_t pending = 0;
-    uint64_t pending_ns = 0; // time since entry of the longest pending call
+    uint64_t pending_ns = 0; // time since the longest pending call began
     Histogram duration;
 
     void add(const CallDelta& delta);
