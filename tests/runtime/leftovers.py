@@ -188,7 +188,7 @@ def check_no_breakpoints(pid, library):
         if not found:
             return
         time.sleep(0.2)
-    check(not alone, f"breakpoints in {library} of process {pid}: {found}")
+    check(not alone, f"breakpoints are left in {library} of process {pid}: {found}")
 
 
 def breakpoints(pid, library):

@@ -141,7 +141,7 @@ def shown_in_rows_of_processes(view):
         wait_until(lambda: figures(tool.rows[-1]) == (5 * mib, 4 * mib), "figures")
         wait_until(lambda: "4.0M" in text.text, "NVML's figure in the text")
     end(workload)
-    check(there or all(figures(row) == (None, None) for row in tool.finish().rows), f"{tool}: figures from NVML")
+    check(there or all(figures(row) == (None, None) for row in tool.finish().rows), f"{tool}: unexpected values from NVML")
     equal("NVML" in text.finish().text, there, "whether there is an NVML column")
 
 

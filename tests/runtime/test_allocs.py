@@ -190,7 +190,7 @@ def live_figures():
     equal(row["live_allocations"], sum(want[kind]["count"] for kind in memory.memory), "allocations")
     peak, = memory.truth_lines(workload, "peak")
     equal(row["peak_bytes"], peak["bytes"], "peak")
-    check("nvml_bytes" not in row, "figures from NVML without NVML")
+    check("nvml_bytes" not in row, "values from NVML, although it is not used")
 
 
 @case(asan=True)

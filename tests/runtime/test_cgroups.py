@@ -386,7 +386,7 @@ def deep_nesting(shape):
 def same_path(tool, pid, whole):
     path, = {row.get("cgroup") for row in tool.rows if row["pid"] == pid}
     if path != whole:
-        check(path.endswith("/...") and whole.startswith(path[:-3]), f"the cgroup is {path}")
+        check(path.endswith("/...") and whole.startswith(path[:-3]), f"unexpected path of the cgroup: {path}")
 
 
 @case

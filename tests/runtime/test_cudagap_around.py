@@ -47,7 +47,7 @@ def no_limits():
     rows = [row for row in tool.finish().rows if "around_ns" in row]
     check(rows, f"no row has values: {tool.rows}")
     for row in rows:
-        check("quota_cpus" not in row, f"a quota: {row}")
+        check("quota_cpus" not in row, f"a quota, although the process has none: {row}")
         equal([row[key] for key in ("throttles", "process_major_faults", "read_bytes")], [0] * 3, f"{row}")
         equal(row["allowed_cpus"], len(os.sched_getaffinity(0)), f"CPUs: {row}")
         equal(row.get("swapped_bytes", 0), 0, f"swapped bytes: {row}")

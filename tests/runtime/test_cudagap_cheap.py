@@ -14,7 +14,7 @@ def threads_of(tool):
     threads = {}
     for row in tool.rows:
         equal(sum_of(row, (*calls, "outside_ns")), row["wall_ns"], f"times in and outside of calls: {row}")
-        check("runq_ns" not in row and "sleep_ns" not in row, f"a reason with --cheap: {row}")
+        check("runq_ns" not in row and "sleep_ns" not in row, f"a reason for time off the CPU, despite --cheap: {row}")
         if row["known_wall_ns"]:
             equal(sum_of(row, on_or_off), row["known_wall_ns"], f"times on a CPU, ready and off CPU: {row}")
         whole = threads.setdefault(row["tid"], dict.fromkeys((*calls, *on_or_off, "outside_ns", "wall_ns", "known_wall_ns"), 0))

@@ -105,7 +105,7 @@ def one_rule_per_process(some):
             check(any(row["errors"] for row in rows), f"{name}: no errors are counted: {rows}")
         equal({row.get("trouble") for row in rows} - {None}, {rule} if rule else set(), f"{name}: trouble in its rows")
         for row in found:
-            check(row["severity"] in severities, f"{name}: severity: {found}")
+            check(row["severity"] in severities, f"{name}: unexpected severity: {found}")
             check(re.match(words, row["diagnosis"]), f"{name}: {row['diagnosis']} is not {words}")
             check(row["next"].split()[0] in ("cudasync", "cudamemcpy", "gpualloc", "cudagraph", "cudalaunch"),
                   f"{name}: unexpected next command: {row}")
@@ -213,7 +213,7 @@ def why():
     check(any("cudaDeviceSynchronize" in line for line in row["details"]), f"no stack in details: {row}")
     check("no problem found in" in of_well.text, f"verdict on a healthy process: {of_well.text}")
     for tool in of_hung, of_well:
-        check("no use of a GPU" not in tool.text, f"use of a GPU was not seen: {tool.text}")
+        check("no use of a GPU" not in tool.text, f"the tool saw no use of a GPU: {tool.text}")
     row, = of_well_json.rows
     equal((row["severity"], row.get("rule"), row.get("pid")), ("none", None, None), "JSON without a problem")
 
@@ -307,7 +307,7 @@ def one_of_68_processes(what):
         screen.quit()
     print(f"{night} {columns}x{lines}: {took:.1f} s after the command, load {os.getloadavg()[0]:.1f}")
     limit = 3.3 if calm else 12 * harness.patience  # the test reads the terminal only periodically
-    check(took < limit, f"seen after {took:.1f} s, not within {limit} s")
+    check(took < limit, f"the verdict appeared after {took:.1f} s, not within {limit} s")
 
 
 @case(alone=True)

@@ -140,7 +140,7 @@ def storms():
         equal(each.rows, [], f"rows of {each}")
     head, row, *frames = text.finish().text.splitlines()
     check("CAPTURES/min" in head and str(workload.pid) in row.split(), f"{text.text}")
-    check(any("workload::" in frame for frame in frames), f"frames: {text.text}")
+    check(any("workload::" in frame for frame in frames), f"no frame of the program in: {text.text}")
 
 
 @case

@@ -123,7 +123,7 @@ def program_under_ptrace():
     command = workload(f"dlopen {own_driver('lib')}; {calls}", "truth")
     tool = Tool(program=["strace", "-f", "-e", "trace=mmap", "-o", harness.here / "strace", *command]).finish()
     same_counts(tool, calls_in(harness.here / "truth"))
-    check("PROT_EXEC" in (harness.here / "strace").read_text(), "strace reported the mapping")
+    check("PROT_EXEC" in (harness.here / "strace").read_text(), "strace did not report the mapping")
 
 
 def waits_at_gate(pid):

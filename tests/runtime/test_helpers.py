@@ -47,7 +47,7 @@ def helpers_have_few_privileges():
     [helper] = helpers(tool)
     now = status(helper)
     uid = int(now["Uid"].split()[0])
-    check(uid > 2**31, f"its user is {uid}")
+    check(uid > 2**31, f"the helper's user id is too low: {uid}")
     CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE = 2, 19, 40
     may = sum(1 << number for number in (CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE))
     equal(int(now["CapEff"], 16) & ~may, 0, "effective capabilities other than for reading")
@@ -152,7 +152,7 @@ def a_library_that_root_may_not_read():
     """The library is reported once, with the reason, and the report does not claim that no process maps CUDA."""
     process, file = refused_library()
     empty = subprocess.run([harness.binary, "-d", "1"], capture_output=True, text=True, timeout=60)
-    check("; a CUDA library cannot be read (see the warning)" in empty.stdout + empty.stderr, f"the empty report: {empty}")
+    check("; a CUDA library cannot be read (see the warning)" in empty.stdout + empty.stderr, f"unexpected report without rows: {empty}")
     check("maps CUDA" not in empty.stdout + empty.stderr and "waiting for one" not in empty.stderr, f"false claims: {empty}")
     tool = Tool()
     wait_until(lambda: refusal(process, file) in tool.error, "the warning", 20)
@@ -333,7 +333,7 @@ def stack_through_a_file_that_hangs():
     time.sleep(1.5)
     ends_in_time(tool, consequence)
     equal(sum(row["calls"] for row in tool.rows), 1000, "waits")
-    check(all(row["frames"][0].startswith("0x") for row in tool.rows), f"callers: {[row['frames'][:2] for row in tool.rows]}")
+    check(all(row["frames"][0].startswith("0x") for row in tool.rows), f"unexpected callers: {[row['frames'][:2] for row in tool.rows]}")
 
 
 def xz_bomb(path):

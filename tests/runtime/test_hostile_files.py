@@ -180,7 +180,7 @@ time.sleep(60)
 """)
     begun = time.monotonic()
     tool = Tool("-p", attack.pid)
-    check(time.monotonic() - begun < 10 * harness.patience, "the tool starts in time")
+    check(time.monotonic() - begun < 10 * harness.patience, "the tool started too late")
     memory = int(next(line for line in open(f"/proc/{tool.pid}/status") if line.startswith("VmHWM:")).split()[1])
     check(memory < 100 << 10 or harness.binary.parent.name == "asan", f"the tool used {memory} KiB")
     tool.stop()
@@ -263,7 +263,7 @@ while True:
     tool.stop()
     check(time.monotonic() - begun < 2 * harness.patience, f"{time.monotonic() - begun:.1f} s from Ctrl-C to the end")
     reports = {row["time"] for row in tool.rows}
-    check(reports, "there are reports")
+    check(reports, "no reports")
     same_counts(tool, calls, by=("pid", "kernel"), ignore=opening)
 
 
@@ -288,7 +288,7 @@ def a_container_that_exits(tier):
     contained.go()
     (harness.here / "end").touch()
     calls = contained.truth()
-    check(holds(tool, driver), "the tool has the container's driver open")
+    check(holds(tool, driver), "the tool does not have the container's driver open")
     wait_until(lambda: not holds(tool, driver), "the driver is closed")
     known.go().wait()
     same_counts(tool.stop(), calls, by=("pid", "kernel"), ignore=opening)
@@ -305,12 +305,12 @@ def events_of_a_killed_run():
     tracefs.mkdir()
     system.mount("tracefs", tracefs, "tracefs")
     events = lambda pid: f"gpusnoop/p{pid}_" in (tracefs / "uprobe_events").read_text()
-    check(events(killed.pid), "the run created events")
+    check(events(killed.pid), "the run created no events")
     killed.process.kill()
     killed.process.wait()
-    check(events(killed.pid), "the events still exist")
+    check(events(killed.pid), "the events disappeared with the killed run")
     tool = Tool("--attach", "tracefs", "-p", workload.pid)
-    check(not events(killed.pid) and events(tool.pid), "old events are removed, and the new run has its own")
+    check(not events(killed.pid) and events(tool.pid), "old events are left, or the new run has none")
     workload.go()
     same_counts(tool.finish(), workload.truth())
 
@@ -336,15 +336,15 @@ def clean_after_a_killed_run():
         equal(tool.error, "", "messages")
         return tool.lines
     lines = clean()
-    check(events(killed.pid) and events(living.pid), "both runs created events")
-    check("nothing to remove" in lines and any("of running processes" in line for line in lines), f"no run was killed yet: {lines}")
+    check(events(killed.pid) and events(living.pid), "a run created no events")
+    check("nothing to remove" in lines and any("of running processes" in line for line in lines), f"unexpected output of --clean before a run was killed: {lines}")
     killed.process.kill()
     killed.process.wait()
     left, kept = events(killed.pid), set()
     while kept != (now := events(living.pid)):  # the tool detaches the probes that collected names
         kept = now
         time.sleep(2.5)
-    check(left and kept, "the events still exist")
+    check(left and kept, "the events of a run have disappeared")
     entry = "0123456789abcdef0123-4711"
     files = entry, f"{entry}.{killed.pid}.0123abcd", f"{entry}.{living.pid}.0123abcd", f"{entry}.{killed.pid}.more", "other"
     for name in files:
@@ -354,10 +354,10 @@ def clean_after_a_killed_run():
            f"removed 1 unfinished file from {cache}"], "output")
     equal((events(killed.pid), events(living.pid)), (set(), kept), "events")
     equal({path.name for path in cache.iterdir()}, set(files) - {f"{entry}.{killed.pid}.0123abcd"}, "files")
-    check("nothing to remove" in clean(), "nothing is left to remove")
+    check("nothing to remove" in clean(), "--clean found something to remove again")
     workload.go()
     same_counts(living.finish(), workload.truth())
-    check(f"removed 1 unfinished file from {cache}" in clean() and not events(living.pid), "the running tool removed its own events")
+    check(f"removed 1 unfinished file from {cache}" in clean() and not events(living.pid), "the ended tool's unfinished file or its events are left")
 
 
 @case(alone=True)

@@ -67,7 +67,7 @@ def counts():
     kernels = [call for call in workload.truth() if call["kind"] == "kernel" and call["layer"] == "driver"]
     rows = [row for row in tool.rows if row.get("pid") == workload.pid]
     equal(sum(row["launches"] for row in rows), launched(kernels), f"launches ({tool.error})")
-    check(rows and {row.get("pod_uid") for row in rows} == {name.pod_uid}, f"pods of {rows}")
+    check(rows and {row.get("pod_uid") for row in rows} == {name.pod_uid}, f"no rows, or rows of other pods: {rows}")
 
 
 @case

@@ -39,17 +39,17 @@ def figures():
                       for m in report["maps"])
     # Names with a dot are libbpf's. A run may hold further maps, of programs that only probe for features.
     check(len(reported) >= 5 and not set(one for one in reported if "." not in one[0]) - set(maps),
-          f"maps: reported {reported}, the kernel has {maps}")
+          f"wrong maps: reported {reported}, the kernel has {maps}")
     equal(report["map_bytes"], sum(m["bytes"] for m in report["maps"]), "bytes of all maps")
     if truth_of_verifier:
         reported = {(p["name"][:15], p["verified"]) for p in report["programs"]}
-        check(reported and not reported - set(programs), f"programs: reported {reported}, the kernel has {programs}")
+        check(reported and not reported - set(programs), f"wrong programs: reported {reported}, the kernel has {programs}")
         equal(report["verified"], sum(p["verified"] for p in report["programs"]), "instructions of all programs")
     equal((report["type"], report["tool"], report["kernel"], report["machine"]),
           ("info", harness.binary.name, os.uname().release, platform.machine()), "tool, kernel and machine")
-    check(report["capabilities"]["CAP_SYS_ADMIN"], "root has CAP_SYS_ADMIN")
-    check(3 <= report["descriptors"]["open"] < report["descriptors"]["limit"], f"descriptors: {report['descriptors']}")
-    check(report["nvml"]["available"] or report["nvml"]["why"], "NVML is available, or there is a reason")
+    check(report["capabilities"]["CAP_SYS_ADMIN"], "the report lacks CAP_SYS_ADMIN, which root has")
+    check(3 <= report["descriptors"]["open"] < report["descriptors"]["limit"], f"unexpected descriptors: {report['descriptors']}")
+    check(report["nvml"]["available"] or report["nvml"]["why"], "NVML is unavailable, and no reason is given")
     equal(info("-p", os.getpid(), as_json=False).text.count("\nBPF MAP "), 1, "table of maps in the text")
 
 
@@ -91,7 +91,7 @@ def files_that_would_be_probed():
     tool = Tool("-p", workload.pid)
     record = tool.of_type("attached")[-1]
     equal((report["functions"], len(report["files"])), (record["functions"], record["files"]), "functions and files")
-    check(any("libcuda.so" in file["path"] for file in report["files"]), f"files: {report['files']}")
+    check(any("libcuda.so" in file["path"] for file in report["files"]), f"no libcuda.so among the files: {report['files']}")
     workload.go()
     tool.finish()
 
@@ -102,7 +102,7 @@ def sizes_follow_options(options):
     usual = {m["name"]: m for m in info("-p", os.getpid())["maps"]}
     name, entries = {"--table-rows": ("calls", 64), "-U": ("stacks", 16384), "--ring-mb": ("ring", 2 << 20)}[options[0]]
     equal(maps[name]["entries"], entries, f"entries of {name}")
-    check(maps[name]["bytes"] != usual[name]["bytes"], f"bytes of {name}")
+    check(maps[name]["bytes"] != usual[name]["bytes"], f"unchanged bytes of {name}")
 
 
 @case(each={"info": "--info", "clean": "--clean"})

@@ -61,7 +61,7 @@ def through_a_protected_runtime(mode):
     """The runtime's functions sign their return addresses, or begin with endbr64."""
     libraries = f"{harness.standin}/signed:{harness.standin}"
     workload = Workload(mixed, env={"LD_LIBRARY_PATH": libraries})
-    check("/signed/libcudart" in pathlib.Path(f"/proc/{workload.pid}/maps").read_text(), "the workload maps this runtime")
+    check("/signed/libcudart" in pathlib.Path(f"/proc/{workload.pid}/maps").read_text(), "the workload does not map this runtime")
     tool = Tool("-p", workload.pid, "--api", "both", *mode)
     workload.go()
     compare(tool.finish(), workload.truth(), "both", mode)
@@ -92,5 +92,5 @@ def one_row_per_layer():
     truth = workload.truth()
     rows = {row["layer"]: row["launches"] for row in tool.finish().rows}
     equal(rows, {"runtime": 10, "driver": 20}, "launches by layer")
-    check(len(tool.rows) == 2, f"rows: {tool.rows}")
+    check(len(tool.rows) == 2, f"not two rows: {tool.rows}")
     equal(Rows(truth).count(tool.rows, ("pid",)), expected(truth, ("pid",), "both"), "sum")

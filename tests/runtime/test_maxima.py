@@ -28,10 +28,10 @@ def maximum_of_an_interval(name):
     (harness.here / "over").touch()
     workload.wait()
     tool.finish()
-    check(max(row[longest] for row in rows()[:before]) >= longer * 1000, f"maximum of the first interval: {rows()}")
+    check(max(row[longest] for row in rows()[:before]) >= longer * 1000, f"wrong maximum of the first interval: {rows()}")
     for row in rows()[before:]:
         others = (row[count] - 1) * shorter * 1000
-        check(shorter * 1000 <= row[longest] <= row[total] - others, f"maximum of a call in this interval: {row}")
+        check(shorter * 1000 <= row[longest] <= row[total] - others, f"not the maximum of this interval's calls: {row}")
 
 
 for tool in tools:

@@ -51,7 +51,7 @@ def memory_is_bounded(name):
     bound = tables_bytes.get(name, tables_bytes_of_others)
     check(found and here <= bound, f"{len(found)} maps use {here / MiB:.1f} MiB, the limit is {bound / MiB:.0f}")
     check(estimate <= bound + front_bytes + 2 * MiB, f"with {cpus} CPUs the maps would use {estimate / MiB:.1f} MiB")
-    check(own <= own_bytes, f"the process uses {own / MiB:.1f} MiB")
+    check(own <= own_bytes, f"the process uses too much anonymous memory: {own / MiB:.1f} MiB")
 
 
 for tool in tools:

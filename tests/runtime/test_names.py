@@ -116,7 +116,7 @@ def short_and_full():
             wait_until(lambda: name in tool.text, f"{name} in the output of {tool}")
     workload.stop()
     short.finish(), full.finish()
-    check("float const*" not in short.text, f"arguments in: {short.text}")
+    check("float const*" not in short.text, f"a shortened name contains arguments: {short.text}")
 
 
 @case

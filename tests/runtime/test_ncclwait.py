@@ -21,7 +21,7 @@ def trace(count, script, *arguments, env=None, **options):
 
 
 def name_of(row):
-    check(len(row["communicator"]) == 16, f"length of the communicator's hash: {row}")
+    check(len(row["communicator"]) == 16, f"wrong length of the communicator's hash: {row}")
     return row["communicator"]
 
 
@@ -35,7 +35,7 @@ def last_rank():
     same_skews(row, calls)
     equal((row["last_rank"], row["ranks_here"], row["ranks"], row["join"]), (2, 4, 4, "exact"), "last rank, ranks, and how calls are matched")
     equal((row["calls"], row["bytes"], row["op"]), (240, 240 * 20000, "AllReduce"), "calls, bytes")
-    check(row["last_calls"] >= 58 and row["late_ns"] >= 58 * 4e6, f"calls of the last rank, and its lateness: {row}")
+    check(row["last_calls"] >= 58 and row["late_ns"] >= 58 * 4e6, f"too few last calls, or too little lateness: {row}")
 
 
 @case(each={way: way for way in ("session", "multi", "tracefs", "perf")}, long=["perf"])
@@ -45,7 +45,7 @@ def waits_by_rank(way):
     same_waits(tool.rows, calls)
     if stacks:
         late = max(tool.rows, key=lambda row: row["late_ns"])
-        check("::call(" in " ".join(late["frames"]) and "(ranks)" in late["frames"][0], f"stack of the late rank: {late}")
+        check("::call(" in " ".join(late["frames"]) and "(ranks)" in late["frames"][0], f"unexpected stack of the late rank: {late}")
         check(all("frames" in row or not row["last_calls"] for row in tool.rows), f"late ranks without a stack: {tool.rows}")
 
 
@@ -131,12 +131,12 @@ def attached_later(which):
     late, rest = which
     row, calls = attached_to(f"repeat 350; only 1; sleep {late}; end; call A ncclAllReduce 1 count=1000; finish; sleep {rest}; end")
     equal((row["join"], row["last_rank"]), ("aligned", 1), f"{row}")
-    check(row["joined_calls"] * 4 + row["unjoined_calls"] == row["calls"], f"all calls: {row}")
+    check(row["joined_calls"] * 4 + row["unjoined_calls"] == row["calls"], f"joined and unjoined calls do not add up to all calls: {row}")
     check(row["unjoined_calls"] <= 12 and row["joined_calls"] > 200, f"too few calls are matched: {row}")
     check(row["last_calls"] > 0.9 * row["joined_calls"], f"too few calls have rank 1 last: {row}")
     by = sorted(max(call["entry_ns"] for call in one) - sorted(call["entry_ns"] for call in one)[-2] for one in rounds(calls))
     want = by[len(by) // 2]
-    check(0.7 * want < row["late_ns"] / row["last_calls"] < 1.5 * want, f"lateness of about {want} ns: {row}")
+    check(0.7 * want < row["late_ns"] / row["last_calls"] < 1.5 * want, f"the lateness per call is not about {want} ns: {row}")
 
 
 @case(alone=True)
@@ -167,7 +167,7 @@ def identity_unknown(name):
         equal((row["calls"], row["bytes"], row["unsized_calls"], row["joined_calls"]), (11, 3600, 2, 0), f"calls and bytes: {row}")
     text, _ = trace(2, "comm A; call A ncclAllReduce 9 count=100; destroy A", json=False,
                     env={"LD_LIBRARY_PATH": str(harness.standin / name)})
-    check(text.text.splitlines()[-1].split()[:2] == ["-", "-"], f"line without communicator and ranks: {text.text}")
+    check(text.text.splitlines()[-1].split()[:2] == ["-", "-"], f"the line has a communicator or ranks, which are unknown: {text.text}")
 
 
 @case
@@ -261,7 +261,7 @@ def other_groupings():
     equal(by_op, {"AllReduce": 6, "AllGather": 10}, "by operation")
     row, = trace(2, script, "--by", "cgroup")[0].rows
     equal((row["calls"], row["joined_calls"], row["op"]), (16, 16, "AllGather,AllReduce"), "sum")
-    check(not {"communicator", "last_rank", "ranks"} & set(row), f"columns of a single communicator: {row}")
+    check(not {"communicator", "last_rank", "ranks"} & set(row), f"a row of several communicators has columns of one: {row}")
     tool, calls = trace(2, "comm A; call A ncclAllReduce 3; call A ncclAllGather 5 own=1; call A ncclSend 2 own=1; barrier; destroy A",
                         "--by", "rank,stream")
     equal({(row["rank"], row["stream"]): row["calls"] for row in tool.rows},
@@ -281,9 +281,9 @@ def without_a_cpu():
     for row in tool.finish().rows:
         used, waited = (row[key] / row["cpu_covered_ns"] for key in ("cpu_ns", "run_queue_ns"))
         if row["rank"] == 3:
-            check(used + waited < 0.2, f"CPU time of the sleeping rank: {row}")
+            check(used + waited < 0.2, f"the sleeping rank has too much CPU or run-queue time: {row}")
         else:
-            check(used < 0.5 < waited and 0.7 < used + waited < 1.2, f"CPU and run-queue time: {row}")
+            check(used < 0.5 < waited and 0.7 < used + waited < 1.2, f"unexpected CPU and run-queue time: {row}")
 
 
 fails = """
@@ -309,7 +309,7 @@ def failed():
     want = {(rank, *error): n for error, n in failures.items() if error[0] not in without_communicator for rank in (0, 1)}
     want |= {(None, *error): 2 * n for error, n in failures.items() if error[0] in without_communicator}
     equal({(row.get("rank"), row["op"], row["result"]): row["errors"] for row in rows}, want, "rows")
-    check(all(("communicator" in row) == ("rank" in row) and "calls" not in row for row in rows), f"ranks and communicators: {rows}")
+    check(all(("communicator" in row) == ("rank" in row) and "calls" not in row for row in rows), f"unexpected ranks and communicators: {rows}")
     equal(collections.Counter((str(event["pid"]), event["op"], event["result"]) for event in events),
           {(pid, *error): n for error, n in failures.items() for pid in ranks.pids}, "events")
     equal({event["result_code"] for event in events}, {1, 2, 3, 4, 5, 6}, "result codes")

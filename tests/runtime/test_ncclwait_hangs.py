@@ -24,7 +24,7 @@ def verdicts(count, script, *arguments, targets=None):
 
 def check_fields(event, **want):
     equal({key: event.get(key) for key in want}, want, f"{event}")
-    check(len(event["communicator"]) == 16, f"communicator: {event}")
+    check(len(event["communicator"]) == 16, f"unexpected communicator: {event}")
 
 
 def in_order(words, text):
@@ -50,7 +50,7 @@ def missing(name):
                                "except 2; call A ncclAllReduce 1 count=1000; end; barrier; destroy A")
     verdict, = found
     check_fields(verdict, verdict="missing", verdict_ranks="2", sequence=6, ranks_here=4, ranks=4, join="exact")
-    check(1e9 <= verdict["waited_ns"] < 2.6e9, f"waiting time: {verdict}")
+    check(1e9 <= verdict["waited_ns"] < 2.6e9, f"unexpected waiting time: {verdict}")
     in_order(["rank 2 has not entered AllReduce", "(collective 6)", "ranks 0-1,3 have been waiting for"], verdict["text"])
     doing, = verdict["doing"]
     in_order([f"rank 2 (process {ranks.pids[2]}): ", words, "; its last collective in this communicator was AllReduce, "], doing)

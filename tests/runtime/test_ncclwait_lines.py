@@ -37,7 +37,7 @@ def lines():
     tool, calls = trace(4, rank_2_is_late, "-e", "-U", "--trace", timeline)
     bars_of_collectives(timeline, tool.events)
     callers = [" ".join(event.get("frames", [])) for event in tool.events]
-    check(all(callers) and "::call(" in callers[-1] and "(ranks)" in callers[-1], f"callers: {callers[-1]}")
+    check(all(callers) and "::call(" in callers[-1] and "(ranks)" in callers[-1], f"unexpected callers: {callers[-1]}")
     by_call = {(event["sequence"], event["rank"]): event for event in tool.events}
     equal(len(by_call), len(tool.events), "different events")
     late = short = 0
@@ -46,7 +46,7 @@ def lines():
         first = min(event["time_ns"] for event in events)
         last = max(events, key=lambda event: event["time_ns"])
         for call, event in zip(one, events):
-            check(call["entry_ns"] <= event["time_ns"] <= call["return_ns"], f"time: {call}, {event}")
+            check(call["entry_ns"] <= event["time_ns"] <= call["return_ns"], f"the event is outside of the call: {call}, {event}")
             equal((event["pid"], event["op"], event["bytes"], event["join"]), (call["pid"], "AllReduce", 20000, "exact"), "fields of the event")
             equal((event["offset_ns"], event["skew_ns"], event["last_rank"]),
                   (event["time_ns"] - first, last["time_ns"] - first, last["rank"]), f"{event}")
@@ -113,7 +113,7 @@ def two_hosts():
     equal((len(joined), {len(ranks) for ranks in joined.values()}), (12, {8}), "collectives, and their ranks")
     late = {number: straggler(ranks) for (_, number), ranks in joined.items()}
     rank, wait_ns = late.pop(7)
-    check(rank == 5 and 280e6 < wait_ns < 400e6, f"rank {rank}, {wait_ns} ns")
+    check(rank == 5 and 280e6 < wait_ns < 400e6, f"not rank 5 with about 290 ms, but rank {rank} with {wait_ns} ns")
     check(max(wait for _, wait in late.values()) < 150e6, f"other late ranks: {late}")
     here = [event for event in first if event["sequence"] == 7]
     check(max(event["skew_ns"] for event in here) < 100e6 and min(event["sync_wait_ns"] for event in here) > 280e6,

@@ -34,9 +34,9 @@ def every_mode(mode):
     tool.finish()
     kind = check_record_types(tool, mode, "cudalaunch")
     start, attached = tool.records[:2]
-    check(re.fullmatch(r"\d+\.\d+\.\d+", start["version"]), f"version: {start}")
-    check(attached["functions"] > 20 and attached["files"] == 2, f"attached: {attached}")
-    check(0 < tool.records[-1]["duration_ns"] < 60e9, f"end: {tool.records[-1]}")
+    check(re.fullmatch(r"\d+\.\d+\.\d+", start["version"]), f"unexpected version: {start}")
+    check(attached["functions"] > 20 and attached["files"] == 2, f"unexpected record of what is attached: {attached}")
+    check(0 < tool.records[-1]["duration_ns"] < 60e9, f"unexpected last record: {tool.records[-1]}")
     if kind == "row" and mode not in (["-x"], ["--api", "both"]):
         # All groupings have the same sum.
         equal(Rows(truth).count(tool.rows, ()), expected(truth, ()), "sums")
@@ -67,8 +67,8 @@ def intervals_are_deltas():
         wait_until((harness.here / str(n)).exists, "the calls are made")
         rows = wait_until(lambda: [row for row in tool.rows if row["launches"] == n], f"rows of the interval with {n}")
         equal([row["grid"] for row in rows], [[n, 1, 1]], "grids")
-        check(0.9e9 < rows[0]["interval_ns"] < 3e9, f"length of the interval: {rows}")
-        check(abs(rows[0]["launches_per_second"] * rows[0]["interval_ns"] / 1e9 - n) < 0.01 * n, f"rate: {rows}")
+        check(0.9e9 < rows[0]["interval_ns"] < 3e9, f"unexpected length of the interval: {rows}")
+        check(abs(rows[0]["launches_per_second"] * rows[0]["interval_ns"] / 1e9 - n) < 0.01 * n, f"the rate does not match the count: {rows}")
         (harness.here / f"{n}.seen").touch()
     truth = workload.truth()
     tool.finish()
@@ -87,7 +87,7 @@ def intervals_add_up(mode):
     if mode[0] == "-H":
         equal(sum(record["total"] for record in tool.of_type("hist")), 150 * 103, "total of all histograms")
         return
-    check(len({row["time"] for row in tool.rows}) >= 8, "intervals")
+    check(len({row["time"] for row in tool.rows}) >= 8, "too few intervals")
     by = ("pid",) if "pid" in mode else ("kernel",)
     same_counts(tool, truth, by=by, errors=mode[0].startswith("-") and "--by" not in mode, failed_only="-x" in mode)
 
@@ -98,7 +98,7 @@ def duration():
     tool = Tool("-p", workload.pid, "-d", "1.5")
     workload.go()
     tool.finish()
-    check(1.45e9 <= tool.records[-1]["duration_ns"] <= 2.5e9, f"duration: {tool.records[-1]}")
+    check(1.45e9 <= tool.records[-1]["duration_ns"] <= 2.5e9, f"unexpected duration: {tool.records[-1]}")
     equal([row["launches"] for row in tool.rows], [101], "launches")
     (harness.here / "end").touch()
     workload.wait()
@@ -113,8 +113,8 @@ def a_count_of_intervals():
     for tool in tools:
         tool.finish()
     equal(len({row["time"] for row in tools[0].rows}), 3, "reports")
-    check(len({row["time"] for row in tools[1].rows}) == 4, "reports in one second, the last after a shorter interval")
-    check(all(0.25e9 < row["interval_ns"] < 0.9e9 for row in tools[0].rows), "lengths of intervals")
+    check(len({row["time"] for row in tools[1].rows}) == 4, "not four reports in one second, the last after a shorter interval")
+    check(all(0.25e9 < row["interval_ns"] < 0.9e9 for row in tools[0].rows), "unexpected lengths of intervals")
     workload.stop()
 
 
@@ -129,7 +129,7 @@ def text():
     equal(lines[0].split()[:2], ["LAUNCHES", "LAUNCH/s"], "header")
     equal(sum(int(line.split()[0]) for line in lines[1:]), 101 + 7 + 5 + 6 + 22 + 13, "launches")
     stamp, _, *rows = dated.finish().text.splitlines()
-    check(re.fullmatch(r"\d\d:\d\d:\d\d", stamp), f"time of day: {stamp}")
+    check(re.fullmatch(r"\d\d:\d\d:\d\d", stamp), f"no time of day: {stamp}")
     equal(len(rows), 2, "rows with -r 2")
     head, row = (line.split() for line in by_pid.finish().text.splitlines())
     equal((row[head.index("PID")], row[head.index("COMM")], row[head.index("ERRORS")]),

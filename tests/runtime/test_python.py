@@ -36,7 +36,7 @@ class Caller:
         self.process = subprocess.Popen(self.command(python, words), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True, env=env)
         kill_at_end(self.process)
-        check(self.process.stdout.readline().startswith("(3, "), "the program has started")
+        check(self.process.stdout.readline().startswith("(3, "), "the program did not start")
         self.pid = self.learn_pid()
 
     def command(self, python, words):
@@ -129,7 +129,7 @@ def of_the_system(python):
     # In an emulated machine, finding names takes too long for all scenarios.
     tool = compare(Caller(python, scenarios="all" if harness.patience == 1 else "plain,model", times=5))
     row = next(row for row in tool.rows if any("Model.layer" in frame for frame in row["frames"]))
-    check(all("ffi" in frame for frame in row["frames"][:2]), f"native callers come first: {row['frames']}")
+    check(all("ffi" in frame for frame in row["frames"][:2]), f"the first frames are not native callers: {row['frames']}")
     kinds = [frame["language"] for frame in row["stack"]]
     equal(kinds, sorted(kinds), "native frames, then Python frames")
     check(not any("python3" in frame for frame in row["frames"] if ".py:" not in frame), "no frame of the interpreter")
@@ -202,7 +202,7 @@ def by_line():
         own = [frame for frame in frames if not re.match(r"<module>:[1-7]$", frame)]  # code compiled as "<made>" has no file
         want[own[0]] += launches
     equal(added_up(tool.rows, line_of), dict(want), "launches by line")
-    check(all(row["code_file"] == str(program) for row in tool.rows), "file of each line")
+    check(all(row["code_file"] == str(program) for row in tool.rows), "wrong file of a line")
 
 
 @case
@@ -310,7 +310,7 @@ def stacks_of_sleeps():
     tool.stop()
     slept = [row for row in tool.rows if row["reason"] == "sleep"]
     equal(added_up(slept, python_frames, "blocks"), truth, "sleeps by stack")
-    check(all(row["frames"][0].endswith("(kernel)") for row in slept), "the kernel's frames come first")
+    check(all(row["frames"][0].endswith("(kernel)") for row in slept), "the first frame is not the kernel's")
 
 
 holds = """
@@ -464,7 +464,7 @@ def forged_interpreter_state():
     for words in "[more than 1024 frames]", "[Python frames could not be read]":
         check(words in frames, f"no '{words}' in {frames}")
     check(not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", tools[1].text), f"control characters in {tools[1].text!r}")
-    check("\\x1B[2J\\x0A" in tools[1].text, f"escaped name in {tools[1].text}")
+    check("\\x1B[2J\\x0A" in tools[1].text, f"no escaped name in {tools[1].text}")
 
 
 @case
@@ -476,4 +476,4 @@ def native_and_depth():
     row, = tool.rows
     equal(len(row["frames"]), 21, "lines")
     check(re.fullmatch(r"\[\d+ more\]", row["frames"][-1]), row["frames"][-1])
-    check(any(".py:" not in frame and "(python3" in frame for frame in row["frames"]), "frames of the interpreter")
+    check(any(".py:" not in frame and "(python3" in frame for frame in row["frames"]), "no frame of the interpreter")

@@ -42,14 +42,14 @@ def every_line():
     wait_until(lambda: tool.out_file.read_bytes().count(b'"type":"event"') >= launches, "all events", 30)
     tool.stop()
     equal(len(tool.events), launches, "launches")
-    check(len(truth) > 30, f"number of stacks: {len(truth)}")
+    check(len(truth) > 30, f"too few stacks: {len(truth)}")
     with_libtorch = 0
     for event in tool.events:
         frames = tuple(f"{frame['function']}:{frame['line']}" for frame in event["stack"] if frame["language"] == "python")
         equal(frames, truth[event["grid"][0]][1], f"Python frames: {event['frames']}")
         with_libtorch += any("libtorch" in frame for frame in event["frames"])
-    check(with_libtorch > 0.9 * len(tool.events), f"{with_libtorch} of {len(tool.events)} launches have frames of libtorch")
-    check(set(tool.lost) <= {"stacks_differing"}, f"losses: {tool.lost}")
+    check(with_libtorch > 0.9 * len(tool.events), f"only {with_libtorch} of {len(tool.events)} launches have frames of libtorch")
+    check(set(tool.lost) <= {"stacks_differing"}, f"unexpected losses: {tool.lost}")
 
 
 @case(long=True)

@@ -34,10 +34,10 @@ def recording_beside_output():
     start = printed[0]
     for record in printed:
         equal(record["run"], start["run"], f"run of {record}")
-    check({"host", "boot_id", "command_line", "time", "monotonic_ns", "clock_error_us", "clock_synchronized"} <= set(start), f"first line: {start}")
+    check({"host", "boot_id", "command_line", "time", "monotonic_ns", "clock_error_us", "clock_synchronized"} <= set(start), f"the first line lacks keys: {start}")
     equal(start["command_line"].split()[-2:], [str(plain), "--json"], "command line of the tool")
     row = next(row for row in printed if row.get("kernel") == "one")
-    check(row["launches"] == 5 and "monotonic_ns" in row, f"row: {row}")
+    check(row["launches"] == 5 and "monotonic_ns" in row, f"unexpected row: {row}")
     check("one" in cut.text and "two" not in cut.text, f"-r 1: {cut.text}")
     kernels = {row["kernel"]: row["launches"] for row in map(json.loads, gzip.open(packed, "rt")) if row["type"] == "row"}
     equal(kernels, {"one": 5, "two": 3, "three": 1}, "kernels in the recording beside text output")
@@ -70,7 +70,7 @@ def before_and_after_a_fusion():
     for tool in (tool for both in tools for tool in both):
         tool.finish()
     rows = [line for line in lines_of(harness.here / "before.cudalaunch") if line["type"] == "row"]
-    check(any("name trainer" in row.get("command_line", "") for row in rows), f"command lines: {rows[-1]}")
+    check(any("name trainer" in row.get("command_line", "") for row in rows), f"unexpected command lines: {rows[-1]}")
     records = [json.loads(line) for line in diff("--json", "--per", "kernel:step", "-r", "0", *files).stdout.splitlines()]
     measures = {record["measure"]: record for record in records if record.get("of") == "measure"}
     kernels = {record["kernel"]: record for record in records if record.get("of") == "kernel"}
@@ -80,9 +80,9 @@ def before_and_after_a_fusion():
         row = measures[measure]
         check(abs(row["a"] - before) < 0.1 * before and abs(row["b"] - after) < 0.1 * after, f"{measure}: {row}")
         check(row["shown"] and row["a_blocks"] >= 4 and row["b_blocks"] >= 4, f"{measure}: {row}")
-    check(abs(kernels["part"]["a"] - 12) < 1 and kernels["part"]["b"] == 0, f"removed kernel: {kernels['part']}")
-    check(kernels["whole"]["a"] == 0 and abs(kernels["whole"]["b"] - 1) < 0.1, f"new kernel: {kernels['whole']}")
-    check("launch-time" in measures and "copy-time" in measures, f"times: {list(measures)}")
+    check(abs(kernels["part"]["a"] - 12) < 1 and kernels["part"]["b"] == 0, f"unexpected line of the removed kernel: {kernels['part']}")
+    check(kernels["whole"]["a"] == 0 and abs(kernels["whole"]["b"] - 1) < 0.1, f"unexpected line of the new kernel: {kernels['whole']}")
+    check("launch-time" in measures and "copy-time" in measures, f"unexpected times: {list(measures)}")
 
     text = diff("--by", "process", "--per", "kernel:step", *files).stdout
     check(re.search(r"^trainer +launches per launch of step +1[23]\S* +2\S* +6\.\S+x less", text, re.M), text)
@@ -90,10 +90,10 @@ def before_and_after_a_fusion():
     check(re.search(r"B makes 8\d% fewer launches \(1[23]\S* -> 2\S* per launch of step\), with grids 16 times as large", text), text)
 
     same = diff(files[0], files[0], "--fail-if", "launches>+10%", "--json").stdout
-    check(not any(json.loads(line).get("shown") for line in same.splitlines()), f"a recording compared with itself: {same}")
-    check("--fail-if launches<-50% is met" in diff(*files, "--per", "kernel:step", "--fail-if", "launches<-50%", code=3).stderr, "--fail-if")
-    check("no graph launch" in diff(*files, "--per", "graph-launch", code=1).stderr, "no unit of work")
-    check("'none' cannot be read" in diff("none", files[1], code=1).stderr, "no file")
+    check(not any(json.loads(line).get("shown") for line in same.splitlines()), f"a recording differs from itself: {same}")
+    check("--fail-if launches<-50% is met" in diff(*files, "--per", "kernel:step", "--fail-if", "launches<-50%", code=3).stderr, "no message about --fail-if")
+    check("no graph launch" in diff(*files, "--per", "graph-launch", code=1).stderr, "no message about the missing unit of work")
+    check("'none' cannot be read" in diff("none", files[1], code=1).stderr, "no message about the missing file")
 
 
 @case(tool="cudadiff", long=True)
@@ -109,7 +109,7 @@ def recordings_of_events():
     lines = lines_of(harness.here / "before.cudalaunch")
     processes = [line for line in lines if line["type"] == "process"]
     equal([(line["pid"], line["comm"], "name trainer" in line["command_line"]) for line in processes], [(workloads[0].pid, "trainer", True)], "processes")
-    check(lines.index(processes[0]) < next(i for i, line in enumerate(lines) if line["type"] == "event"), "the process is described before its first call")
+    check(lines.index(processes[0]) < next(i for i, line in enumerate(lines) if line["type"] == "event"), "the process is not described before its first call")
     records = [json.loads(line) for line in diff("--json", "--per", "kernel:step", "-r", "0", *files).stdout.splitlines()]
     side, _ = (record for record in records if record.get("of") == "side")
     equal((side["lines"], side["lossy_lines"]), (sum(line["type"] == "event" for name in ("cudalaunch", "cudamemcpy")

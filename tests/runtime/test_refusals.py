@@ -22,14 +22,14 @@ def refused(arguments, code, *words, preexec=None):
 def check_reason(tool, code, words):
     equal(tool.text, "", f"standard output of {tool}")
     first, *rest = tool.error.splitlines() or [""]
-    check(first.startswith(f"{harness.binary.name}: "), f"{tool} printed: {tool.error}")
+    check(first.startswith(f"{harness.binary.name}: "), f"{tool} began its message without its name: {tool.error}")
     for word in words:
         check(tool.error.count(word) < 2 or not word.startswith("/"), f"{tool} repeats {word!r}: {tool.error}")
         check(word.lower() in tool.error.lower(), f"{tool} does not mention {word!r}: {tool.error}")
     # After the sentence, at most a hint.
     follow = f"Try '{harness.binary.name} --help'." if code == 2 else "hint: "
-    check(len(rest) <= 1 and all(line.startswith(follow) for line in rest), f"{tool} printed: {tool.error}")
-    check(len(first) < 400 and "terminate" not in first, f"{tool} printed: {first}")
+    check(len(rest) <= 1 and all(line.startswith(follow) for line in rest), f"{tool} printed more than a sentence and a hint: {tool.error}")
+    check(len(first) < 400 and "terminate" not in first, f"{tool} printed too much, or crashed: {first}")
 
 
 # tests/unit/run covers all mistakes. Here, one mistake per tool is tested in a real process.
@@ -59,8 +59,8 @@ def name_instead_of_a_pid():
     kill_at_end(subprocess.Popen([shutil.copy("/bin/sleep", harness.here / f"{tag}-b"), "600"]))
     message = refused_text(["-p", tag])
     check(f"'{tag}'; for a name there is -n: -n {tag}; process {workload.pid} ({tag}-a) maps CUDA\n" in message, message)
-    check(refused_text(["-p", "no\x1b[2Jname"]).endswith("-n NAME\nTry 'cudalaunch --help'.\n"), "name with control characters")
-    check("-n " not in refused_text(["-p", "1x"]), "mistyped number")
+    check(refused_text(["-p", "no\x1b[2Jname"]).endswith("-n NAME\nTry 'cudalaunch --help'.\n"), "the message repeats a name with control characters")
+    check("-n " not in refused_text(["-p", "1x"]), "the message about a mistyped number suggests -n")
 
 
 def refused_text(arguments):

@@ -33,7 +33,7 @@ def recorded():
     workload.go().wait()
     tool.finish()
     rows = [row for row in map(json.loads, file.read_text().splitlines()) if row["type"] == "row" and row["by"] == "pid"]
-    check(len({row["time"] for row in rows}) >= 3, f"intervals: {rows}")
+    check(len({row["time"] for row in rows}) >= 3, f"too few intervals: {rows}")
     return file, workload.pid, rows
 
 
@@ -89,7 +89,7 @@ def verdicts():
         screen.keys("Space", *["["] * 9)
         for number in range(1, len(reports) + 1):
             screen.wait_for(f"{number}/{len(reports)} stopped")
-            check("trainer" in screen.text() and "Nothing uses a GPU yet" not in screen.text(), f"rows: {screen.text()}")
+            check("trainer" in screen.text() and "Nothing uses a GPU yet" not in screen.text(), f"unexpected rows: {screen.text()}")
             screen.keys("]")
         screen.keys("q")
         equal(screen.exit_status(), 0, f"exit status ({screen.text()})")
@@ -155,12 +155,12 @@ def tables_of_tools():
     rows = [line.split() for line in all_in_one.stdout.splitlines()[1:]]
     counts = {row[-1]: (row[0], int(row[1])) for row in rows if row[-1] in ("one", "two")}
     equal(counts, {"one": ("trainer", 20), "two": ("trainer", 12)}, "launches of the whole run")
-    check(re.search("over several rows.*p99", all_in_one.stderr), f"percentiles: {all_in_one.stderr}")
+    check(re.search("over several rows.*p99", all_in_one.stderr), f"no message about percentiles: {all_in_one.stderr}")
     copied = replayed("cudamemcpy", files["cudamemcpy"], "--by", "container", "60", "1").stdout
     equal(copied.split("\n")[1].split()[:2], ["-", "12"], f"copies ({copied})")
 
-    check("is a recording of cudalaunch, not of cudasync" in replayed("cudasync", files["cudalaunch"], code=1).stderr, "recording of another tool")
-    check("cannot be merged" in replayed("cudagap", files["cudagap"], "5", code=2).stderr, "merged intervals of cudagap")
+    check("is a recording of cudalaunch, not of cudasync" in replayed("cudasync", files["cudalaunch"], code=1).stderr, "no message about a recording of another tool")
+    check("cannot be merged" in replayed("cudagap", files["cudagap"], "5", code=2).stderr, "no message about merged intervals of cudagap")
 
 
 def same_tables(tool, run, file, least=1):
@@ -195,7 +195,7 @@ def tables_of_ranks_driver_calls_and_stacks():
     workload.go().wait()
     for tool, run in runs.items():
         same_tables(tool, run.finish(), file(tool), 2)
-        check("    " in replayed(tool, file(tool)).stdout and "(workload)" in replayed(tool, file(tool)).stdout, f"stacks of {tool}")
+        check("    " in replayed(tool, file(tool)).stdout and "(workload)" in replayed(tool, file(tool)).stdout, f"unexpected stacks of {tool}")
 
 
 @harness.case(alone=True)
@@ -243,6 +243,6 @@ def signals_end_the_reading(row):
         began = time.monotonic()
         run.send_signal(number)
         _, error = run.communicate(timeout=60)
-        check(time.monotonic() - began < harness.patience, f"exit after signal {number}: {time.monotonic() - began:.2f} s")
+        check(time.monotonic() - began < harness.patience, f"late exit after signal {number}: {time.monotonic() - began:.2f} s")
         # cudadiff is killed by the signal: exit status 0 would be a result.
-        check(run.returncode == (-number if tool == "cudadiff" else 0), f"status {run.returncode}: {error}")
+        check(run.returncode == (-number if tool == "cudadiff" else 0), f"unexpected status {run.returncode}: {error}")

@@ -35,10 +35,10 @@ def in_flight(variant):
     thread, = workload.threads()
     tool.finish(), text.finish()
     row, = [row for row in about(tool, workload.pid) if row["rule"] == "stuck"]
-    check(re.fullmatch(rf"stuck in {function}(_ptsz)? for over \d+(\.\d)? s", row["diagnosis"]), f"verdict: {row}")
+    check(re.fullmatch(rf"stuck in {function}(_ptsz)? for over \d+(\.\d)? s", row["diagnosis"]), f"unexpected verdict: {row}")
     equal((row["tid"], row["next"]), (thread, f"cudagap -p {workload.pid} --why"), "thread and next command")
     check(any("(workload)" in line for line in row["details"]), f"no frame of the program: {row['details']}")
-    check(re.search(rf"^!!? +{workload.pid} \S+ +stuck in {function}", text.text, re.M), f"verdict in text: {text.text}")
+    check(re.search(rf"^!!? +{workload.pid} \S+ +stuck in {function}", text.text, re.M), f"unexpected verdict in text: {text.text}")
 
 
 @case(each={"asleep": asleep, "spinning": spinning}, alone=["spinning"])
@@ -48,7 +48,7 @@ def in_flight_before_tracing(pace):
     time.sleep(0.5)
     tool = Tool("-p", workload.pid, "--why", "-d", "6s").finish()
     row, = [row for row in about(tool, workload.pid) if row["rule"] == "stuck"]
-    check(row["diagnosis"].startswith("stuck in cuMemAlloc_v2 for over "), f"verdict: {row}")
+    check(row["diagnosis"].startswith("stuck in cuMemAlloc_v2 for over "), f"unexpected verdict: {row}")
 
 
 others = {
@@ -76,5 +76,5 @@ def not_in_flight():
     os.kill(stopped.pid, signal.SIGCONT)
     rows = {name: [row["diagnosis"] for row in about(tool, workload.pid) if row["rule"] == "stuck"] for name, workload in workloads.items()}
     equal({name: found for name, found in rows.items() if found}, {}, "verdicts")
-    check({row["rule"] for row in about(tool, workloads["waits"].pid)} == {"hangs"}, "rule for the wait")
+    check({row["rule"] for row in about(tool, workloads["waits"].pid)} == {"hangs"}, "unexpected rule for the wait")
     check(tops.rows(tool, "pid"), "no rows")

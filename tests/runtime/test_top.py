@@ -104,7 +104,7 @@ def captures_and_instantiations():
     same_sums(tool)
     ended = [call for call in graphs.calls(workload) if call["kind"] in ("end", "instantiate")]
     failed = sum(call["count"] for call in ended if call["result"])
-    check(failed == 3 and tops.graphs_made(tops.rows(tool))["instantiates"] > 120, f"failures of the script: {failed}")
+    check(failed == 3 and tops.graphs_made(tops.rows(tool))["instantiates"] > 120, f"not 3 failures, or too few instantiations: {failed}")
     want = tops.expected(truth)
     waits_failed = want.get((workload.pid, "errors"), 0)
     equal(tops.found(tops.rows(tool)), want | {(workload.pid, "errors"): failed + waits_failed}, "other figures, and errors")
@@ -156,7 +156,7 @@ def graphs_instantiated_before_tracing():
     workload.go().wait()
     row, = (row for row in tops.rows(tool.finish()) if row["graph_launches"])
     equal((row["graph_launches"], row["graphs_unknown"]), (5, 5), "launches of the graph")
-    check(not {"graph_kernels", "graph_kernels_per_second"} & row.keys(), f"number of kernels, which is unknown: {row}")
+    check(not {"graph_kernels", "graph_kernels_per_second"} & row.keys(), f"a number of kernels, although it is unknown: {row}")
 
 
 @case
@@ -250,7 +250,7 @@ def system_wide():
     idle.go()
     idle_rows = lambda: [row for row in tool.rows if row.get("pid") == idle.pid]
     wait_until(lambda: [row for row in idle_rows() if not row["launches"] and row["live_bytes"] == 5000], "a row without calls")
-    check(all(row["live_is_lower_bound"] for row in idle_rows()), "live memory of a process that already existed is a lower bound")
+    check(all(row["live_is_lower_bound"] for row in idle_rows()), "live memory of a process that already existed is not marked as a lower bound")
     parent = Workload(family, warm=False)
     short = [Workload(f"launch vecadd {10 + i}; copy {i + 1}; alloc a 100", warm=False) for i in range(50)]
     truth = parent.truth() + [call for workload in short for call in workload.truth()]
@@ -262,7 +262,7 @@ def system_wide():
     wait_until(lambda: len({row["time"] for row in tool.rows} - before) > 2, "two intervals after its exit")
     pids = {call["pid"] for call in truth}
     check(not [row for row in tool.rows if row["time"] == last()["time"] and row.get("pid") in pids | {idle.pid}],
-          "rows of exited processes")
+          "exited processes have rows")
     tool.stop()
     same(tool, truth)
     equal(sum(row["launches"] for row in idle_rows()), 11, "launches of the killed process")

@@ -70,7 +70,7 @@ def with_nvml():
     equal(values(by_device, ("gpu", "memory_bytes", "gpu_percent", "gpu_watts", "processes"), "device"),
           {("0", 30 * mib, None, 70, 1), ("1", 20 * mib, 71, None, 1), ("2", mib, 0, None, 0)}, "rows of GPUs")
     launches = {gpu: sum(row["launches"] for row in rows(by_device, "device") if row["gpu"] == gpu) for gpu in "012"}
-    check(launches["0"] and launches["1"] and not launches["2"], f"launches: {launches}")
+    check(launches["0"] and launches["1"] and not launches["2"], f"unexpected launches: {launches}")
     equal(values(by_pid, ("gpu_index", "gpu_users"), "gpu"), {(0, "workload"), (1, "workload"), (2, None)}, "processes on each GPU")
 
 
@@ -85,7 +85,7 @@ def a_device_file_that_hangs():
     stop_at_last(server)
     tool = Tool("-p", workload.pid, "--nvml", "off", "-i", "0.2", "-d", "1.5")
     run([tool], workload)
-    check(len(rows(tool, "pid")) > 4, f"reports: {rows(tool, 'pid')}")
+    check(len(rows(tool, "pid")) > 4, f"too few reports: {rows(tool, 'pid')}")
     equal(values(tool, ("gpu", "gpu_possible"), "pid"), {(None, None)}, "GPU of the process")
 
 

@@ -48,25 +48,25 @@ def changed_by_keys():
     kept = json.loads(settings.file.read_text())
     equal({key: kept[key] for key in kept if key != "columns"},
           {"by": "thread", "interval_seconds": 2.0, "tree": True, "hidden_columns": ["pid"]}, "saved settings")
-    check("comm" in kept["columns"] and "pid" not in kept["columns"], f"saved columns: {kept}")
+    check("comm" in kept["columns"] and "pid" not in kept["columns"], f"unexpected saved columns: {kept}")
     equal(os.stat(settings.file).st_mode & 0o7777, 0o600, "permissions")
     equal([file.name for file in settings.file.parent.iterdir()], ["cudatop.json"], "files in the folder")
 
     with settings.screen(workload, by="thread") as screen:
         screen.wait_for("every 2.0s")
         screen.wait_for(lambda text: re.search(r"\bCOMM\b.*LAUNCH/s", text), "the headers")
-        check("PID" not in headers(screen), f"the hidden column: {headers(screen)}")
+        check("PID" not in headers(screen), f"the hidden column is shown: {headers(screen)}")
         screen.keys("s", "End", "Enter")
         screen.wait_for(lambda text: re.search(r"\bCOMM\b.*LAUNCH/s", text), "the list")
         screen.quit()
     kept = json.loads(settings.file.read_text())
-    check(kept["by"] == "thread" and kept["sort"], f"earlier changes are saved, too: {kept}")
+    check(kept["by"] == "thread" and kept["sort"], f"earlier changes were not saved: {kept}")
 
     with settings.screen(workload, "--by", "pid", "-i", "5", "-s", "COPY/s", "--columns", "PID,COMM,LAUNCH/s,COPY/s") as screen:
         screen.wait_for("every 5.0s")
         screen.wait_for(lambda text: re.search(r"\bPID\b.*LAUNCH/s", text), "the headers")
         equal([name.strip("▼") for name in headers(screen)], ["PID", "COMM", "LAUNCH/s", "COPY/s"], "columns")
-        check("▼COPY/s" in headers(screen), f"order: {headers(screen)}")
+        check("▼COPY/s" in headers(screen), f"unexpected order: {headers(screen)}")
         screen.quit()
     equal(json.loads(settings.file.read_text()), kept, "options are not saved")
 

@@ -22,7 +22,7 @@ def series(page):
             continue
         name, labels, value = re.fullmatch(r'gpusnoop_(\w+?)(?:\{(.*)\})? (\S+)', line).groups()
         key = name, tuple(sorted(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', labels or "")))
-        check(key not in found, f"duplicate: {line}")
+        check(key not in found, f"a duplicate series: {line}")
         found[key] = float(value)
     return found
 
@@ -74,7 +74,7 @@ def pods():
     for i, name in enumerate((first, second, other), 1):
         wait_until(lambda: figure("live_bytes", name) is None, "no memory after the exit")
         equal(figure("kernel_launches_total", name), 100 * i + 2, "launches after the exit")
-        check(figure("sync_waits_total", name) >= 7, "waits")
+        check(figure("sync_waits_total", name) >= 7, "too few waits")
     equal(series(page())["lost_events_total", ()], 0, "losses")
     tool.stop()
     check(not file.exists(), "the file still exists after the run")

@@ -83,7 +83,7 @@ def nvml_hangs():
     begun = time.monotonic()
     end(workload)
     tool.finish()
-    check(time.monotonic() - begun < 10 * harness.patience, "the tool exits in time")
+    check(time.monotonic() - begun < 10 * harness.patience, "the tool exited too late")
 
 
 def nvml_helper(tool):
@@ -112,7 +112,7 @@ def nvml_helper_is_killed():
         wait_until(lambda: nvml_helper(tool) not in (killed, None), "another helper")
         wait_until(lambda: len(rows(tool, "pid")) > before + 2 and has_figure(), "the figure returns")
         check(time.monotonic() - begun < 4 * harness.patience, f"{time.monotonic() - begun:.1f} s until the figure returned")
-        check(not os.path.exists(f"/proc/{killed}"), "the killed helper is reaped")
+        check(not os.path.exists(f"/proc/{killed}"), "the killed helper was not reaped")
     messages = [line for line in tool.error.splitlines() if "NVML" in line]
     died = "cudatop: the NVML helper has died; NVML figures are missing until a new helper answers"
     equal(messages, [died] * 2, "messages")

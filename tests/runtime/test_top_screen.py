@@ -136,7 +136,7 @@ def typed_as_it_starts(keys, *later):
             os.write(ours, steps.pop(0)[1])
     equal(tool.wait(), 0, f"exit status: {output!r}")
     equal(termios.tcgetattr(ours), before, "settings of the terminal")
-    check("\x1b[?1049h" in output and "\x1b[?1049l" in output, f"alternate screen on and off: {output!r}")
+    check("\x1b[?1049h" in output and "\x1b[?1049l" in output, f"the alternate screen was not switched on and off: {output!r}")
     os.close(ours)
     return output
 
@@ -340,7 +340,7 @@ def signals_restore_the_terminal(number):
         do()
         screen.wait_for("workload")
         held = leftovers.programs_of(screen.tool)
-        check(len(held) > 10, "number of programs")
+        check(len(held) > 10, "too few programs")
         os.kill(screen.tool, number)
         screen.check_exit()
     wait_until(lambda: not held & leftovers.programs(), "the programs are unloaded")

@@ -205,7 +205,7 @@ def generated_code():
     tool.stop()
     equal(sum(row["launches"] for row in tool.rows), 100, "launches")
     for row in tool.rows:
-        check(re.fullmatch(r"0x[0-9a-f]+ \(JIT\)", row["frames"][0]), f"caller: {row['frames']}")
+        check(re.fullmatch(r"0x[0-9a-f]+ \(JIT\)", row["frames"][0]), f"unexpected caller: {row['frames']}")
 
 
 @case
@@ -224,7 +224,7 @@ def above_48_bits():
     equal(by_caller.pop("leaf")["launches"], 100, "launches with these frames")
     made, = by_caller.values()
     equal(made["launches"], 100, "launches by generated code")
-    check(re.fullmatch(r"0x4[0-9a-f]{12} \(JIT\)", made["frames"][0]), f"caller: {made['frames']}")
+    check(re.fullmatch(r"0x4[0-9a-f]{12} \(JIT\)", made["frames"][0]), f"unexpected caller: {made['frames']}")
 
 
 alike = r"""

@@ -25,11 +25,11 @@ def three_seconds(api):
     rows = tool.finish().rows
     same_waits(tool, truth, by=("pid", "wait"), api=api)
     same_times(tool, truth, by=("pid", "wait"), api=api)
-    check(len(rows) >= 5, f"one row per half second: {rows}")
+    check(len(rows) >= 5, f"too few rows for reports every half second: {rows}")
     equal([(row["calls"], row["waiting"]) for row in rows], [(0, 1)] * (len(rows) - 1) + [(1, 0)], "calls and waits")
     for row, later in zip(rows, rows[1:]):
-        check(row["total_ns"] <= row["interval_ns"] and row["wall_percent"] <= 100, f"part of an interval: {row}")
-        check(row["duration_max_ns"] < later["duration_max_ns"], f"the wait grows: {row}, {later}")
+        check(row["total_ns"] <= row["interval_ns"] and row["wall_percent"] <= 100, f"a wait is longer than the interval: {row}")
+        check(row["duration_max_ns"] < later["duration_max_ns"], f"the wait does not grow: {row}, {later}")
     for row in rows[1:-1]:
         equal((row["total_ns"], row["wall_percent"]), (row["interval_ns"], 100), f"the whole interval: {row}")
     check_consistency(tool)
@@ -45,7 +45,7 @@ def consecutive_waits():
     tool.finish()
     same_waits(tool, truth, by=("tid", "wait"))
     same_times(tool, truth, by=("tid", "wait"))
-    check(len(waits.intervals(tool)) > 15, "intervals")
+    check(len(waits.intervals(tool)) > 15, "too few intervals")
     check_consistency(tool)
 
 
@@ -70,7 +70,7 @@ def longer_than_the_run():
     for tool in each.finish(), whole.finish():
         check(tool.rows, f"{tool} has no rows")
         equal({(row["calls"], row["waiting"], row["wait"]) for row in tool.rows}, {(0, 2, "context")}, f"{tool}")
-        check(all(row["total_ns"] <= 2 * row["interval_ns"] for row in tool.rows), f"time: {tool.rows}")
+        check(all(row["total_ns"] <= 2 * row["interval_ns"] for row in tool.rows), f"too much time: {tool.rows}")
         check_consistency(tool)
 
 
@@ -123,7 +123,7 @@ def killed_without_intervals():
     equal({pid: (row["calls"], row["waiting"], row["ended"]) for pid, row in rows.items()},
           {pid: (0, 0, 5) for pid in pids}, "calls, waits in flight, and waits ended by exit")
     for row in rows.values():
-        check(0 < row["ended_ns"] == row["total_ns"] <= 5 * (took + 0.1e9), f"at most the lifetime of {took} ns: {row}")
+        check(0 < row["ended_ns"] == row["total_ns"] <= 5 * (took + 0.1e9), f"unexpected time, with a lifetime of {took} ns: {row}")
 
 
 @case
@@ -141,7 +141,7 @@ def killed_target():
     equal([shown.get(name) for name in ("CALLS", "WAITING", "ENDED")], ["3", "0", "1"], f"{header}, {row}")
     rows = tools[1].finish().rows
     equal([row["ended"] for row in rows], [0] * (len(rows) - 1) + [1], "waits ended by exit, in the last interval")
-    check(sum(row["total_ns"] for row in rows) >= rows[-1]["ended_ns"] > rows[-1]["total_ns"], f"parts of the wait: {rows}")
+    check(sum(row["total_ns"] for row in rows) >= rows[-1]["ended_ns"] > rows[-1]["total_ns"], f"the parts of the wait do not add up: {rows}")
 
 
 @case
@@ -170,7 +170,7 @@ def began_before_tracing(tier):
     truth = [call for call in workload.truth() if call["function"] != "cuStreamSynchronize"]
     same_waits(tool.finish(), truth, by=("pid", "wait"))
     same_times(tool, truth, by=("pid", "wait"))
-    check(set(tool.lost) <= {"ends_unmatched"}, f"losses: {tool.lost}")
+    check(set(tool.lost) <= {"ends_unmatched"}, f"unexpected losses: {tool.lost}")
 
 
 @case(alone=True)
@@ -205,9 +205,9 @@ def sixty_four_threads():
         check_consistency(tool)
     table, threads = tools
     full = [row for row in table.rows if row["waiting"] == 64]
-    check(full, f"64 waits at once: {table.rows}")
-    check(all(row["threads"] == 64 and row["calls"] == 0 for row in full), f"64 threads: {full}")
-    check(max(row["wall_percent"] for row in full) > 99, "share of the threads' time")
+    check(full, f"not 64 waits at once: {table.rows}")
+    check(all(row["threads"] == 64 and row["calls"] == 0 for row in full), f"not 64 threads: {full}")
+    check(max(row["wall_percent"] for row in full) > 99, "the share of the threads' time is too small")
     equal(max(row["threads"] for row in table.rows), 64, "threads")
     equal(len({row["tid"] for row in threads.rows}), 64, "rows by thread")
     equal({row["threads"] for row in threads.rows}, {1}, "threads in rows by thread")

@@ -112,14 +112,14 @@ def durations():
         each = call["slept_ns"] // call["count"]
         low, high = bucket(each)[0], bucket(call["duration_ns"])[1]
         check(low <= row["duration_p50_ns"] <= row["duration_max_ns"] <= call["duration_ns"] and
-              each <= row["duration_max_ns"], f"slept {each}: {row}")
+              each <= row["duration_max_ns"], f"unexpected durations, with a sleep of {each} ns: {row}")
         events = [event["latency_ns"] for event in lines.events if event["function"] == call["function"]]
         equal(len(events), call["count"], f"events of {call['function']}")
-        check(min(events) >= each and call["slept_ns"] <= sum(events) <= call["duration_ns"], f"slept {each}: {events}")
+        check(min(events) >= each and call["slept_ns"] <= sum(events) <= call["duration_ns"], f"unexpected durations, with a sleep of {each} ns: {events}")
         record = histograms[call["wait"]]
         equal((record["total"], record["unit"], record["measure"]), (call["count"], "usecs", "duration"), "histogram")
         low = bucket(each // 1000)[0]
-        check(all(low <= b["low"] and b["high"] <= high for b in record["buckets"]), f"buckets from {low}: {record}")
+        check(all(low <= b["low"] and b["high"] <= high for b in record["buckets"]), f"a bucket is not in the range from {low} us: {record}")
 
 
 @case(asan=True)
@@ -175,7 +175,7 @@ def stacks():
     waiting = [row for row in tool.rows if row["waiting"]]
     check(waiting, "no rows of waits in flight")
     for row in waiting:
-        check(any("workload::" in frame or "libcudart" in frame for frame in row["frames"]), f"caller: {row}")
+        check(any("workload::" in frame or "libcudart" in frame for frame in row["frames"]), f"unexpected caller: {row}")
 
 
 @case(each={"by_call": ("wait", "api", "stream", "device"),

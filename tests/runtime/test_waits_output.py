@@ -35,7 +35,7 @@ def every_mode(mode):
     tool.finish()
     kind = check_record_types(tool, mode, "cudasync")
     start = tool.records[0]
-    check(start["duration_floor_ns"] < 20000, f"cost of the probes: {start}")
+    check(start["duration_floor_ns"] < 20000, f"the cost of the probes is too high: {start}")
     api, failed = "both" if "both" in mode else "driver", "-x" in mode
     for row in tool.rows:
         wanted = always | (percentiles if row["calls"] else set()) | (set() if failed else {"waiting"})

@@ -33,12 +33,12 @@ def restart_loop(step):
     rows = [row for row in tool.rows if row.get("comm") == "looper"]
     loop, = [row for row in rows if row["rule"] == "restarts"]
     error = "; last error: 1 of 1 allocations fail: OUT_OF_MEMORY (last request: 16 GiB)" if step == refused else ""
-    check(re.fullmatch(rf"restart loop: 6 starts in \d+(\.\d)? s{re.escape(error)} \(exited\)", loop["diagnosis"]), f"verdict: {loop}")
+    check(re.fullmatch(rf"restart loop: 6 starts in \d+(\.\d)? s{re.escape(error)} \(exited\)", loop["diagnosis"]), f"unexpected verdict: {loop}")
     equal((loop["pid"], loop["severity"]), (pids[-1], "alarm" if error else "note"), "process and severity")
     equal(loop["next"], "gpualloc -x" if error else "cudatop --why -d 60s", "next command, which must not need a running process")
     others = [(row["pid"], row["rule"], row["diagnosis"]) for row in rows if row is not loop]
     equal(others, [(pids[-1], "refused", error.removeprefix("; last error: ") + " (exited)")] if error else [], "other verdicts, on the newest process only")
-    check(re.search(rf"^\S+ +{pids[-1]} looper +restart loop: 6 starts", text.text, re.M), f"verdict in text: {text.text}")
+    check(re.search(rf"^\S+ +{pids[-1]} looper +restart loop: 6 starts", text.text, re.M), f"unexpected verdict in text: {text.text}")
 
 
 @case(alone=True)
@@ -68,9 +68,9 @@ def exited_process_without_problems():
     stays.go(), ends.go().wait()
     text.finish(), tool.finish()
     check(re.search(r"no problem found in \d+\.\d s \(host side only\); 2 processes inspected, 1 of them exited$", text.text, re.M),
-          f"summary: {text.text}")
+          f"unexpected summary: {text.text}")
     row, = tool.rows
-    check(4e9 <= row["interval_ns"] < 60e9, f"interval: {row}")
+    check(4e9 <= row["interval_ns"] < 60e9, f"unexpected interval: {row}")
 
 
 @case
@@ -82,6 +82,6 @@ def details_are_frames():
     tool.finish()
     row, = tool.rows
     equal(row["rule"], "hangs", "rule")
-    check(row["details"][0].startswith("cudaDeviceSynchronize+"), f"innermost frame: {row['details']}")
+    check(row["details"][0].startswith("cudaDeviceSynchronize+"), f"unexpected innermost frame: {row['details']}")
     check(not any(line.lstrip().startswith(("next:", "owner:")) for line in row["details"]), f"not only frames: {row['details']}")
-    check(6e9 <= row["interval_ns"] < 60e9, f"interval: {row}")
+    check(6e9 <= row["interval_ns"] < 60e9, f"unexpected interval: {row}")

@@ -113,12 +113,12 @@ def check_consistency(tool):
     """Checks that the figures of each row are consistent."""
     for row in tool.rows:
         had = row["interval_ns"] * row["threads"]
-        check(abs(row["wall_percent"] - 100 * row["total_ns"] / had) < 0.01, f"share of the threads' time: {row}")
+        check(abs(row["wall_percent"] - 100 * row["total_ns"] / had) < 0.01, f"wrong share of the threads' time: {row}")
         check(row["threads"] >= 1 and (row["calls"] or row["waiting"] or row["total_ns"]), f"row without waits: {row}")
-        check(row["not_ready"] + row["errors"] <= row["calls"], f"outcomes: {row}")
+        check(row["not_ready"] + row["errors"] <= row["calls"], f"more outcomes than calls: {row}")
         if row["calls"]:
             check(row["duration_p50_ns"] <= row["duration_p95_ns"] <= row["duration_p99_ns"] <= row["duration_max_ns"],
-                  f"durations: {row}")
+                  f"inconsistent durations: {row}")
 
 
 def intervals(tool):

@@ -49,7 +49,7 @@ def header(version, driver):
 def table_has_all_commands(which):
     version, driver = which.split("/")
     made, known = commands(version, header(version, driver)), table(driver)
-    check(len(made) >= (35 if driver == "kfd" else 15), f"commands in the header: {sorted(made)}")
+    check(len(made) >= (35 if driver == "kfd" else 15), f"too few commands in the header: {sorted(made)}")
     equal({name: hex(code) for name, code in made.items() if code not in known.get(name, ())}, {}, "commands that the table lacks")
 
 

@@ -55,7 +55,7 @@ def built_by_nvcc(form):
     tools = [Tool("-p", program.pid, "--api", api, "-l") for api in ("runtime", "both")]
     lines = Tool("-p", program.pid, "--api", "runtime", "-e", "-l")
     truth = program.ask("30")
-    check(len(truth) == 4 and all(call["result"] for call in truth), f"launches: {truth}")
+    check(len(truth) == 4 and all(call["result"] for call in truth), f"unexpected launches: {truth}")
     for tool in tools:
         same_table(tool.stop(), truth)
     same_events(lines.stop(), truth, runtime_results)

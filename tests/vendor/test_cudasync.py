@@ -73,7 +73,7 @@ def raw_calls(version):
     caller.end()
     equal({call["function"] for call in truth}, set(exported(version)), "functions called")
     not_initialized = 3
-    check(sum(call["result"] == not_initialized for call in truth) > 0.8 * len(truth), f"results: {truth}")
+    check(sum(call["result"] == not_initialized for call in truth) > 0.8 * len(truth), f"unexpected results: {truth}")
     calls, errors, results = Counter(), Counter(), Counter()
     for call in truth:
         calls[call["function"]] += call["count"]

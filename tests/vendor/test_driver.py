@@ -33,7 +33,7 @@ def placement_of_all_functions(version):
     places = collections.Counter((f["delta"], f["emulated"]) for f in found)
     print(f"   {version}: " + ", ".join(f"{n} at +{delta}{'' if emulated else ' single-stepped'}"
                                         for (delta, emulated), n in places.most_common()))
-    check(places[drivers[version], True] >= 0.98 * len(names), f"placements of {len(names)} functions: {dict(places)}")
+    check(places[drivers[version], True] >= 0.98 * len(names), f"unexpected placements of {len(names)} functions: {dict(places)}")
 
 
 @case(each=each_driver)
@@ -101,7 +101,7 @@ def counts_and_errors(version):
     same_table(tool.finish(), truth)
     for row in tool.rows:
         check(0 < row["latency_p50_ns"] <= row["latency_p99_ns"] and row["latency_max_ns"] <= row["latency_total_ns"],
-              f"latency of {row}")
+              f"inconsistent latencies in {row}")
 
 
 @case(each=each_driver)

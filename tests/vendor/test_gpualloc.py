@@ -104,10 +104,10 @@ def refused_calls(library, layer, arguments=()):
 def driver_calls(version):
     truth = refused_calls(driver(version), "driver")
     not_initialized = sum(call["result"] == 3 for call in truth)
-    check(not_initialized > 0.8 * len(truth), f"results: {truth}")
+    check(not_initialized > 0.8 * len(truth), f"unexpected results: {truth}")
 
 
 @case(each={version: version for version in runtimes})
 def runtime_calls(version):
     truth = refused_calls(runtime(version), "runtime", ("--api", "runtime"))
-    check(sum(call["result"] == 35 for call in truth) > 0.8 * len(truth), f"results: {truth}")
+    check(sum(call["result"] == 35 for call in truth) > 0.8 * len(truth), f"unexpected results: {truth}")

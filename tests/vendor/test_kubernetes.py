@@ -37,14 +37,14 @@ def manifests():
     of = {one["kind"]: one["object"] for one in objects}
     pod = of["DaemonSet"]["spec"]["template"]["spec"]
     equal({key for key in pod if key.startswith("host")}, {"hostPID"}, "namespaces shared with the host")
-    check("volumes" not in pod, "no volumes of the host")
+    check("volumes" not in pod, "the pod has volumes of the host")
     for container in pod["containers"]:
         rights = container["securityContext"]
         equal((rights["privileged"], rights["allowPrivilegeEscalation"], rights["readOnlyRootFilesystem"], rights["capabilities"]["drop"]),
               (False, False, True, ["ALL"]), f"rights of {container['name']}")
         options = [word for word in container["args"] if word.startswith("--")]
         help_text = subprocess.run([harness.build / container["name"], "--help"], capture_output=True, text=True, check=True).stdout
-        check(all(option in help_text for option in options), f"options of {container['name']}: {options}")
+        check(all(option in help_text for option in options), f"unknown options of {container['name']}: {options}")
     ports = {port["name"] for container in pod["containers"] for port in container["ports"]}
     equal({port["targetPort"] for port in of["Service"]["spec"]["ports"]}, ports, "ports of the service")
     equal({(endpoint["port"], endpoint["honorLabels"]) for endpoint in of["ServiceMonitor"]["spec"]["endpoints"]},
@@ -66,7 +66,7 @@ def manifests():
     broken = harness.here / "broken.yaml"
     broken.write_text((deploy / "gpusnoop.yaml").read_text().replace("hostPID: true", "hostPID: 7").replace("drop: [ALL]", "drop: ALL"))
     wrong = next(one["wrong"] for one in validated(broken) if one["kind"] == "DaemonSet")
-    check("hostPID" in wrong and "drop" in wrong, f"errors of an invalid manifest: {wrong}")
+    check("hostPID" in wrong and "drop" in wrong, f"the errors of an invalid manifest are incomplete: {wrong}")
 
 
 @case(each={"job_id": False, "sluid": True}, tool="cudatop", alone=True)

@@ -113,4 +113,4 @@ def scraped():
     (harness.here / "end").touch()
     workload.wait()
     tool.finish()
-    check(not (folder / "gpusnoop.prom").exists(), "the textfile is removed when the tool exits")
+    check(not (folder / "gpusnoop.prom").exists(), "the textfile still exists after the tool has exited")

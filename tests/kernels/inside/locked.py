@@ -13,7 +13,7 @@ without_driver = "this kernel is locked down in confidentiality mode: driver cal
 
 
 def lock():
-    check(pathlib.Path("/run/guest").exists(), "this must run in a guest")
+    check(pathlib.Path("/run/guest").exists(), "not in a guest: the lockdown cannot be undone")
     if not lockdown.exists():
         raise Skip("this kernel cannot be locked down")
     if "[confidentiality]" not in lockdown.read_text():

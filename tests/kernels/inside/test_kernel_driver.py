@@ -83,7 +83,7 @@ def files_of_the_driver():
     load("575.51.02")
     devices = pathlib.Path("/proc/devices").read_text()
     for name in "195 nvidia\n", "195 nvidiactl\n", "195 nvidia-modeset\n", "nvidia-uvm\n", "nvidia-caps\n":
-        check(name in devices, f"{name!r} in /proc/devices")
+        check(name in devices, f"no {name!r} in /proc/devices")
     equal(pathlib.Path("/sys/module/nvidia/version").read_text(), "575.51.02\n", "version")
     symbols = pathlib.Path("/proc/kallsyms").read_text()
     for name in ("nvidia_unlocked_ioctl", "nvidia_open", "nvidia_close", "nvidia_mmap", "nv_report_error",

@@ -61,7 +61,7 @@ def timed(tool, workload):
     callers = {call["tid"] for call in calls}
     equal(callers - set(threads), set(), f"calling threads that {tool} does not report")
     for tid in {call["tid"] for call in calls if call["kind"] == "sync"}:
-        check(threads[tid]["wait_ns"] > 0, f"{tid} waited: {threads[tid]}")
+        check(threads[tid]["wait_ns"] > 0, f"thread {tid} has no wait time: {threads[tid]}")
 
 
 def spent(tool, workload):
