@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Skips test cases that load BPF programs if that is impossible here.
+// Skips test cases that load BPF programs if this machine cannot load any.
 #pragma once
 
 #include "attach/refusal.hpp"
@@ -14,6 +14,6 @@ inline void need_bpf()
     if (geteuid() != 0)
         SKIP("only root may load BPF programs");
     if (syscall(SYS_bpf, 0, nullptr, 0) < 0 && errno == ENOSYS)
-        SKIP("there is no BPF here (qemu-user has none)");
+        SKIP("no bpf() system call here (qemu-user does not emulate it)");
     gpusnoop::quiet_libbpf();
 }

@@ -15,7 +15,8 @@ bool exits_during_waitpid = false;
 
 } // namespace
 
-// Replaces waitpid() of the C library, to make a child exit between the call and its result.
+// Replaces waitpid() of the C library. If exits_during_waitpid is set, the function first waits for the child's exit,
+// so that even a WNOHANG call reports the exit.
 extern "C" pid_t waitpid(pid_t pid, int* status, int options)
 {
     siginfo_t end{};

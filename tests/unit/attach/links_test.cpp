@@ -67,7 +67,7 @@ TEST_CASE("without threads, links are detached one by one", "[attach]")
     Links some = links(100, ended);
     rlimit before{};
     REQUIRE(::getrlimit(RLIMIT_AS, &before) == 0);
-    const rlimit tight{address_space() + (1 << 20), before.rlim_max}; // less than the 8 MiB stack of a thread
+    const rlimit tight{address_space() + (1 << 20), before.rlim_max}; // 1 MiB left; a thread's stack needs 8 MiB
     REQUIRE(::setrlimit(RLIMIT_AS, &tight) == 0);
     detach(std::move(some));
     ::setrlimit(RLIMIT_AS, &before);

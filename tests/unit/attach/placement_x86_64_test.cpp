@@ -73,7 +73,7 @@ TEST_CASE("other code is probed at its first byte and single-stepped", "[placeme
              Code{0x41, 0x90},                               // xchg %eax,%r8d: resembles a nop
              Code{0x0f, 0x1f, 0x44, 0x00, 0x00},             // long nop: emulated by newer kernels only
              Code{0x0f, 0x05},                               // syscall
-             Code{0x48, 0x83, 0xec, 0x08, 0x55},             // sub $8,%rsp: moves the return address
+             Code{0x48, 0x83, 0xec, 0x08, 0x55},             // sub $8,%rsp: changes the return address's offset
              Code{0x48, 0x8d, 0x64, 0x24, 0xf8, 0x55},       // lea -8(%rsp),%rsp
              Code{0x48, 0x89, 0xe5, 0x55},                   // mov %rsp,%rbp
              Code{0x48, 0x89, 0xc7, 0x55},                   // mov %rax,%rdi: an argument
@@ -85,7 +85,7 @@ TEST_CASE("other code is probed at its first byte and single-stepped", "[placeme
              Code{0x80, 0x0d, 1, 2, 3, 4, 1, 0x55},          // orb $1,mem(%rip): a store
              Code{0x83, 0x05, 1, 2, 3, 4, 1, 0x55},          // addl $1,mem(%rip): a store
              Code{0x83, 0xe8, 0x01, 0x55},                   // sub $1,%eax
-             Code{0x81, 0x3c, 0x25, 1, 2, 3, 4, 5, 6, 0x55}, // cmpl with an absolute address: another length
+             Code{0x81, 0x3c, 0x25, 1, 2, 3, 4, 5, 6, 0x55}, // cmpl with an absolute address: longer (SIB byte)
              Code{0x31, 0xff, 0x55},                         // xor %edi,%edi: an argument
              Code{0x31, 0x05, 1, 2, 3, 4, 0x55},             // xor %eax,mem(%rip): a store
              Code{0x87, 0xc0, 0x55},                         //

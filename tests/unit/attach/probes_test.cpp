@@ -80,7 +80,7 @@ TEST_CASE("the table fits into the BPF map of rows")
 
 TEST_CASE("no symbol is probed twice")
 {
-    std::map<std::pair<Library, std::string>, uint8_t> seen; // runtimes with a row for the symbol
+    std::map<std::pair<Library, std::string>, uint8_t> seen; // bit set of runtime versions with a row for the symbol
     for (const Probe& probe : all_probes()) {
         INFO(probe.symbol);
         uint8_t in = probe.runtimes == gpusnoop::any_runtime ? 0xff : probe.runtimes;

@@ -98,7 +98,7 @@ TEST_CASE("arm64: calls are found by their instruction words", "[decoder]")
           std::vector<Branch>{{Branch::jump_through, here, here + 16, here + 16}});
     CHECK(branches({0x90000010, 0xf9400a11, 0xd63f0220}) ==
           std::vector<Branch>{{Branch::call_through, here + 8, here + 12, here + 16}});
-    CHECK(branches({0x90000010, 0xf9400a11, 0xd61f0200}).empty()); // branches to a different register
+    CHECK(branches({0x90000010, 0xf9400a11, 0xd61f0200}).empty()); // the branch uses x16, but the load set x17
     CHECK(arm64_decoder().stub_entries(here + 4, bytes_of({0xd503245f})) ==
           std::array<uint64_t, 3>{here + 4, here + 4, here}); // bti c
     CHECK(arm64_decoder().first_call({bytes_of({0x12800004, 0x94000002}), here})->target == here + 12);

@@ -157,7 +157,7 @@ TEST_CASE("arm64: a table with ambiguous stores is unknown", "[dispatch]")
     CHECK(filled(with(filler, second_store, 0xf9000425)).empty());      // str x5, [x1, #8]: the same slot twice
     CHECK(filled(with(filler, second_store, 0xb9001025)).empty());      // str w5
     CHECK(filled(with(filler, second_store, 0xf8010c25)).empty());      // str x5, [x1, #16]!
-    CHECK(filled(with(filler, spill, 0xf9000be3)).empty());             // spilled to another slot than is loaded
+    CHECK(filled(with(filler, spill, 0xf9000be3)).empty());             // spilled to a slot other than the loaded one
     CHECK(filled(with(filler, 10, 0x34ffffe9)).empty());                // cbz w9, back
     CHECK(filled(with(filler, 6, 0xf9400020)).empty());                 // ldr x0, [x1]
     CHECK(filled(Code32(filler.begin(), filler.begin() + 20)).empty()); // the pointer is never set

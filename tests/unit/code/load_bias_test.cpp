@@ -50,8 +50,8 @@ Elf64_Phdr segment(uint32_t flags, uint64_t offset, uint64_t address, uint64_t s
     return {PT_LOAD, flags, offset, address, address, size, size, align};
 }
 
-// A layout as lld creates it: segments follow each other without padding in the file; in memory, each starts one page
-// later.
+// A layout as lld creates it. In the file, segments follow each other without padding. In memory, each segment is one
+// page farther from its file offset than the segment before.
 struct Unpadded {
     Elf64_Phdr rodata = segment(PF_R, 0, 0, 9 * page + 0x618);
     Elf64_Phdr text = segment(PF_R | PF_X, 9 * page + 0x620, 10 * page + 0x620, 20 * page);
@@ -77,7 +77,8 @@ TEST_CASE("each mapping of an unpadded file has the bias of its own segment", "[
     const Mapping relro = mapped(file.relro), variables = mapped(file.variables);
     all_of(file.all, part(relro, 0, 1), base);
     all_of(file.all, part(variables, 1, 4), base);
-    // This page contains parts of both segments with equal permissions, so the address within the page decides.
+    // One page of the file contains the end of relro and the start of variables. Both segments have the same
+    // permissions, so the address within the page decides.
     const Mapping first_of_variables = part(variables, 0, 1);
     CHECK(load_bias(file.all, first_of_variables, base + file.variables.p_vaddr) == base);
     const Mapping last_of_relro = part(relro, 1, 2);

@@ -56,7 +56,7 @@ TEST_CASE("a store that overlaps a word makes it unknown", "[own_frame]")
     CHECK(frame.load(-16, 8) == one); // adjacent stores do not change it
 }
 
-TEST_CASE("stores outside the own frame are refused", "[own_frame]")
+TEST_CASE("stores outside the function's own frame are refused", "[own_frame]")
 {
     OwnFrame frame = frame_of(16);
     CHECK_FALSE(frame.store(0, 8, one));

@@ -71,7 +71,7 @@ TEST_CASE("a name with an unknown kind or an incomplete character is handled")
     CHECK(read_python_code(record_of(named("ab", 4)))->function.empty());
 }
 
-TEST_CASE("an instruction is given by an offset in its code, or by an address after the code object's")
+TEST_CASE("an instruction is given by its offset in the bytecode, or by its address")
 {
     const std::vector<uint8_t> steps = {0x00, 0x02, 0x06, 0x01}; // 3.8: +2 lines at offset 0, +1 at offset 6
     python_code code = named("f", 1);

@@ -79,13 +79,13 @@ std::vector<uint8_t> head_of(uint64_t version, uint64_t free_threaded)
 
 } // namespace
 
-TEST_CASE("the key is the one that holds each thread's own state, in all threads")
+TEST_CASE("the key is the one whose value in every thread is that thread's state")
 {
     for (unsigned minor = PythonVersion::first; minor <= 14; minor++) {
         const PythonVersion version = *python_version(minor);
         Memory memory;
         memory.begin(version, 0x30000);
-        memory.add_thread(version, 0x30000, 0x50000, 0x40000, 3, 0x30000); // the first thread has its state in all keys
+        memory.add_thread(version, 0x30000, 0x50000, 0x40000, 3, 0x30000); // all keys hold this thread's state
         memory.add_thread(version, 0x40000, 0x60000, 0, 3);
         CHECK(memory.slot(version) == offset_of_key(3));
     }
@@ -174,7 +174,7 @@ TEST_CASE("3.15: the state is in the variable that the interpreter's code loads"
     CHECK_FALSE(memory.slot(version)); // most threads have another value in this variable
     memory.words[0x60000 - 0x28] = 0x40000;
     CHECK(memory.slot(version) == -0x28);
-    for (size_t cut = 1; cut <= 5; cut++) { // the code is truncated within the offset
+    for (size_t cut = 1; cut <= 5; cut++) { // removes the ret, then bytes of the offset
         memory.get_state.pop_back();
         CHECK(memory.slot(version).has_value() == (cut == 1));
     }

@@ -42,7 +42,8 @@ TEST_CASE("peers_of reports differences between two scans by address")
     CHECK((peers[0].rtt_us(0.5) == 100 && peers[0].rtt_us(0.95) == 300));
     CHECK(peers[1].name() == "[fd00::1]:80");
 
-    // If the earlier scan was incomplete, an unknown socket may be old, so the growth of its counters is unknown.
+    // If the earlier scan was incomplete, a socket that it lacks may be old. The growth of that socket's counters is
+    // then unknown.
     peers = peers_of(now, earlier, false);
     CHECK(peers[0].retransmits == 3);
     CHECK((!peers[1].retransmits && peers[1].connections == 1));

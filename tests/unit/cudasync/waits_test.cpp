@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint64_t second = 1'000'000'000;
 
-// A file in place of the BPF side's table of waits. There is no queue of free slots.
+// A memory file in place of the BPF map of waits, without the queue of free slots.
 class Table {
 public:
     Table() : fd_(memfd_create("waiting", MFD_CLOEXEC))
@@ -114,7 +114,7 @@ TEST_CASE("a wait whose thread ends is reported once, with the time until then")
     REQUIRE(parts.size() == 1);
     CHECK((!parts[0].waiting && parts[0].ended));
     CHECK(parts[0].elapsed_ns == 96 * second);
-    CHECK(parts[0].new_ns + 1 - 6 * second <= 2); // +-1 ns: the times of reports are alternately odd and even
+    CHECK(parts[0].new_ns + 1 - 6 * second <= 2); // +-1 ns: end_interval() alternates the lowest bit of the time
     CHECK(parts[0].key.image.pid == pid);
     waits.waiting.forget_ended();
     CHECK(!waits.go_on);

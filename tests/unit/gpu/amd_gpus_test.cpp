@@ -178,7 +178,7 @@ TEST_CASE("use of AMD devices by processes with ROCm", "[nvml]")
     host.kfd(11, "stats_41000/cu_occupancy", "19\n");
     host.kfd(11, "sdma_41000", "1000000\n"); // us
     host.descriptor(11, 3, description(7, "drm-memory-vram:\t1 MiB\ndrm-engine-compute:\t1 ns\n"));
-    CHECK(watched.held() == "11@4=1048576"); // the larger of both values, because they may overlap
+    CHECK(watched.held() == "11@4=1048576"); // the larger of KFD's and fdinfo's values, because they may overlap
     CHECK(watched.used() == "11@4: - 25 -");
     host.kfd(11, "sdma_41000", "3000000\n");
     watched.now_ns += 2 * second;

@@ -108,7 +108,7 @@ TEST_CASE("impossible values of a device are omitted", "[nvml]")
 {
     const Answers answers("device 0\nutilization 101\npower 4294967295\nmemory 100 101 0\npci 0 100 0\n");
     CHECK(shown(standin()) == "0 - - -% -/- -W -\n");
-    answers.set("device 0\nutilization 4294967295\nmemory 0 0 0\npci ffffffff ff 20\n"); // it shares host memory
+    answers.set("device 0\nutilization 4294967295\nmemory 0 0 0\npci ffffffff ff 20\n"); // GPU that shares host memory
     CHECK(shown(standin()) == "0 - - -% -/- -W -\n");
     answers.set("device 0\nmemory 18446744073709551615 18446744073709551615 0\npci ffffffff ff 1f\n");
     CHECK(shown(standin()) == "0 - ffffffff:ff:1f.0 -% 18446744073709551615/18446744073709551615 -W -\n");

@@ -131,7 +131,8 @@ TEST_CASE("the reported number of samples is not trusted", "[nvml]")
     answers.set(fmt::format("claim 0\ndevice 0\nsample 11 {} 5\n", time + 1000));
     CHECK(shown(*nvml).empty());
 
-    // `never` always reports that the buffer is too small; `polite` then reports the needed size without an error.
+    // `never` reads from a function that always reports that the buffer is too small, `polite` from one that reports
+    // the needed size without an error.
     NvmlSamples never, polite;
     static unsigned calls;
     calls = 0;

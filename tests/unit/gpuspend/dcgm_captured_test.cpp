@@ -24,7 +24,7 @@ std::string shown(const DcgmPage& of)
 }
 
 struct Metric {
-    std::string_view name, help, of_instances, of_gpu; // last two: values; empty: not on the page
+    std::string_view name, help, of_instances, of_gpu; // of_...: values; empty: not on the page
 };
 
 std::string head(const Metric& metric)

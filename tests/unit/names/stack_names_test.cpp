@@ -401,7 +401,7 @@ TEST_CASE("the vdso and libc have symbols, data has none")
     CHECK(frame(symbols, id, data).starts_with("0x"));
     CHECK(symbols.frames(id, std::array{libc + 1, data, uint64_t{0x7070610065637564}}) ==
           Strings{"gnu_get_libc_version+0x1 (libc.so.6)"});
-    CHECK(symbols.frames(id, std::array{libc + 1, data, libc + 2}).size() == 3); // data is kept between code
+    CHECK(symbols.frames(id, std::array{libc + 1, data, libc + 2}).size() == 3); // data followed by code is kept
 }
 
 TEST_CASE("many images and many addresses are symbolized")

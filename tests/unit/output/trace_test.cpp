@@ -111,7 +111,7 @@ TEST_CASE("a call is a complete event on the track of its thread", "[timeline]")
     CHECK(std::abs(all[3].at("ts").get<double>() - us) < 0.01);
 }
 
-// 1767261600 = 224 * 7889238 + 72288.
+// The base is a multiple of 7889238 s (trace_base_ns()). 10 o'clock is 1767261600 s = 224 * 7889238 s + 72288 s.
 TEST_CASE("a trace has the time base of PyTorch's traces", "[timeline]")
 {
     CHECK(trace_base_ns(captured::ten_o_clock) == 1767189312'000'000'000);

@@ -39,7 +39,7 @@ TEST_CASE("calls counted in sampling windows are scaled to the process's total C
     CHECK(static_cast<int64_t>(all[0][COPY_CONTINUED]) == -20); // -1 in each of four windows, scaled by five
     CHECK(sample.accuracy().percent == Catch::Approx(20));
     REQUIRE(sample.accuracy().error);
-    CHECK(*sample.accuracy().error == Catch::Approx(3.5)); // equal rates: the only error is the probe cost's
+    CHECK(*sample.accuracy().error == Catch::Approx(3.5)); // equal rates: only the probe cost adds an error
     CHECK(sample.drain(12000).empty());
 }
 

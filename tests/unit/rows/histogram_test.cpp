@@ -11,7 +11,7 @@ using gpusnoop::Histogram;
 
 namespace {
 
-// Returns in ascending order: 0 to 100000, then every power of two with its neighbours, up to 2^64 - 1.
+// Returns values in ascending order: 0 to 100000, then every power of two with its neighbours, up to 2^64 - 1.
 std::vector<uint64_t> test_values()
 {
     std::vector<uint64_t> values;

@@ -106,7 +106,7 @@ TEST_CASE("the frozen cgroup is found, also if it is an ancestor")
     of.write("v2/pod/box/cgroup.freeze", "0\n");
     of.write("v2/pod/cgroup.freeze", "1\n");
     CHECK(files.frozen_by(lines) == "/pod");
-    of.write("v2/pod/cgroup.freeze", "0\n"); // the cgroup that froze it is above the mount, so it is unknown
+    of.write("v2/pod/cgroup.freeze", "0\n"); // the frozen ancestor is above the mount, so it is not visible
     CHECK(files.frozen_by(lines) == "/pod/box");
     of.write("v2/pod/box/cgroup.events", "populated 1\nfrozen 0\n");
 

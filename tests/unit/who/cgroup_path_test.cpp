@@ -277,7 +277,7 @@ TEST_CASE("names below a user's cgroup belong to that user", "[cgroup]")
         {manager + in_kubepods, its_container, {manager.size(), 1000}},
         {manager + "/kubepods/pod" + pod, {.unit = "user@1000.service", .uid = 1000}},
         {manager + "/slurmstepd.scope/job_1/step_0", {.unit = "slurmstepd.scope", .uid = 1000, .named_by_user = true}},
-        {manager + "/docker-" + node + ".scope/kubelet/kubepods/pod" + pod + "/" + id, // kind, run by a user
+        {manager + "/docker-" + node + ".scope/kubelet/kubepods/pod" + pod + "/" + id, // the tool kind, run by a user
          with_user({.runtime = "docker", .container_id = node}, "user@1000.service", 1000)},
         {"/user.slice/user-1000.slice/a/user@1000.service/b.service", // root may have moved user@1000.service
          {.unit = "b.service", .uid = 1000, .named_by_user = true}},

@@ -233,8 +233,8 @@ std::string verdict(const Signature& signature, const Call& call, const probe_ro
     return found.empty() ? "right" : found;
 }
 
-// Returns the 32-bit pieces of a call's arguments. Narrower arguments are omitted: the places of their neighbours, and
-// their sizes, determine their own places.
+// Returns the 32-bit pieces of a call's arguments. Arguments narrower than 32 bits are omitted, because the places and
+// sizes of the adjacent arguments determine their places.
 std::vector<uint32_t> pieces(const Call& call)
 {
     std::vector<uint32_t> all;
@@ -344,7 +344,7 @@ TEST_CASE("a wrong operand in a row is detected", "[abi]")
                 for (part other : {PART_WHOLE, PART_LOW, PART_HIGH}) {
                     if (other == right.part)
                         continue;
-                    // Reading 64 bits instead of 32 shows only if the compiler left the other half dirty.
+                    // Reading 64 bits instead of 32 is detected only if the compiler left the upper half dirty.
                     if (other == PART_WHOLE && words[right.word] >> 32 == 0)
                         continue;
                     dirty += other == PART_WHOLE;

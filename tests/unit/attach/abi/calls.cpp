@@ -148,8 +148,8 @@ void describe(const Extent auto& extent, auto found)
     found(extent.depth, ARG_DEPTH);
 }
 
-// If the structure is passed by value, its pointer is the destination of the call. If it is passed by pointer, the call
-// stores its results in it.
+// If the structure is passed by value, its field `ptr` is the destination of the call. If the structure is passed by
+// pointer, the call stores its results in the structure's fields.
 void describe(const PitchedMemory auto& memory, auto found, bool by_pointer = false)
 {
     found(memory.ptr, by_pointer ? ARG_OUT : ARG_DESTINATION);

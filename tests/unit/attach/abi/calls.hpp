@@ -60,8 +60,8 @@ struct Call {
     // Word `number` of a parameter's value. A parameter narrower than a word has the low bits of word 0.
     static constexpr uint64_t word(size_t parameter, size_t number) { return distinct(parameter + 100 * number); }
 
-    // Value of a field of a structure that is passed by value or in `memory`. For a result (is_result()), the field's
-    // offset in `memory`.
+    // A field that the probe table reads, of a structure that is passed by value or by a pointer to `memory`. `value`
+    // is the field's value or, for a result (is_result()), the field's offset in `memory`.
     struct Field {
         argument which;
         uint64_t value;
@@ -81,7 +81,7 @@ struct Signature {
 
 struct CallSet {
     std::string_view compiler;
-    int cuda; // CUDA_VERSION of the headers that the prototypes are from; 0: signatures.def
+    int cuda; // CUDA_VERSION of the headers with the prototypes; 0: prototypes of signatures.def
     std::span<const Signature> signatures;
 };
 
@@ -91,5 +91,5 @@ std::vector<CallSet>& call_sets();
 
 extern "C" {
 extern abi::Captured abi_captured;
-void abi_capture(); // cast to the type of each function; a cast from this type does not warn
+void abi_capture(); // cast to each function's type; compilers do not warn about casts from void()
 }

@@ -22,7 +22,7 @@ TEST_CASE("result names are those of CUDA's headers")
 #include "results.def"
 #undef RESULT
     };
-    CHECK(std::size(results) > 180); // fewer would mean that the rule for results.def is wrong
+    CHECK(std::size(results) > 180); // fewer: the make rule that generates results.def is wrong
     for (const Result& result : results)
         CHECK(result_name(result.library, result.code) == result.name);
 }
