@@ -40,7 +40,7 @@ def capture_status_comes_from_the_api():
 
 @check
 def spin_kernels_take_time():
-    """Synchronizing the context or a stream takes until the kernel ends; a captured kernel does not run."""
+    """Synchronizing the context or a stream waits until the kernel ends. A captured kernel does not run."""
     for wait, launches, runs in (("cuCtxSynchronize", 2, 2), ("cuStreamSynchronize", 1, 1), ("cuCtxSynchronize", 0, 0)):
         launch = f"launch spin_us_200000 {launches}" if launches else "capture begin; launch spin_us_200000 1 stream=1; capture end"
         line, = (line for line in calls(f"{launch}; sync 1 fn={wait}") if line["kind"] == "sync")

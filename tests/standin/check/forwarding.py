@@ -41,7 +41,7 @@ class Caught:
 
 
 class Described(Caught):
-    """A Caught that also reads the structure that argument number `at` points to."""
+    """Like Caught, and also reads the structure that argument number `at` points to."""
 
     def __init__(self, name, words=2, at=1, size=40):
         super().__init__(name, words)

@@ -10,13 +10,13 @@ DEFAULTS = ("bytes", "copies", "sizes", "source", "destination", "direction", "s
 
 
 def driver_functions(pattern):
-    """Functions whose name matches, without the 32-bit forms, which CUDA 3.2 replaced."""
+    """Driver functions whose name matches. Omits the 32-bit forms, which CUDA 3.2 replaced."""
     versions = dict(table("driver_exports.txt"))
     return [name for name in versions if re.fullmatch(pattern, name) and versions.get(name + "_v2") != "3020"]
 
 
 def runtime_functions(pattern, form):
-    """Functions whose name matches. Omits cudaMemPrefetchAsync_v2: CUDA 13 has it under the name without _v2."""
+    """Runtime functions whose name matches. Omits cudaMemPrefetchAsync_v2, whose name has no _v2 in CUDA 13."""
     major = "13" if form == "workload13" else "12"
     return [name for name, *majors in table("runtime_exports.txt")
             if re.fullmatch(pattern, name) and major in majors and "PrefetchAsync_v2" not in name]

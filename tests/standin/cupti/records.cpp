@@ -19,7 +19,7 @@ enum MemoryKind { pinned = 2, device = 3, managed = 5 };
 struct Row {
     Kind kind;
     int category;    // Direction or MemoryKind
-    int bytes;       // index of the argument with the number of elements; with the address if memory is freed
+    int bytes;       // index of the argument with the number of elements or, if the call frees memory, the address
     int unit = 1;    // bytes per element
     int stream = -1; // index of the stream argument; -1: none
     int operation = 0;

@@ -84,7 +84,8 @@ CONTROL(void, standin_next_result)(int code)
     arm();
 }
 
-// The next call of this thread, of the kinds listed above, first spins (delay) or sleeps (block) for `ns` nanoseconds.
+// This thread's next call, of a kind listed at standin_next_result(), first spins (delay) or sleeps (block) for `ns`
+// nanoseconds.
 CONTROL(void, standin_next_delay_ns)(uint64_t ns)
 {
     thread.next_delay_ns = ns;
@@ -97,7 +98,7 @@ CONTROL(void, standin_next_block_ns)(uint64_t ns)
     arm();
 }
 
-// The next call of this thread, of the kinds listed above, first runs `function`.
+// This thread's next call, of a kind listed at standin_next_result(), first runs `function`.
 CONTROL(void, standin_next_inside)(void (*function)())
 {
     thread.next_inside = function;

@@ -47,7 +47,7 @@ unsigned update(GraphExec& exec, const Graph& graph)
     Nodes nodes = copy_of(graph.nodes);
     if (unsigned why = compare(exec.nodes, nodes))
         return why;
-    // The new nodes take over the origin of the old ones, by which they are found, and whether they are enabled.
+    // Each new node inherits two fields of the old node: `origin`, by which change() finds a node, and `enabled`.
     for (size_t i = 0; i < nodes.size(); i++) {
         nodes[i].origin = exec.nodes[i].origin;
         nodes[i].enabled = exec.nodes[i].enabled;

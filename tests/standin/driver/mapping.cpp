@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Physical memory, address ranges, and mappings between them. Physical memory exists while it is mapped or has
-// references. Its handle is valid only while it has references; then the next memory that is created gets the same
-// handle.
+// references. Its handle is valid only while it has references. After the last release, the next memory that is created
+// gets the same handle.
 #include "memory.hpp"
 
 #include <map>

@@ -11,7 +11,7 @@ extern std::atomic<bool> may_spin; // true once such a kernel was looked up
 
 void note_kernel(const void* function, const std::string& name);
 void spin(const void* function);
-void wait_until_idle(); // or until a signal arrives, which also ends other waits
+void wait_until_idle(); // also returns when a signal arrives, like other waits
 
 inline void start_kernel(const void* function)
 {

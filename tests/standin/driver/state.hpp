@@ -31,7 +31,7 @@ struct Stream {
     const Context* owner = nullptr;
     unsigned flags = 0;
     std::atomic<bool> capturing{false};
-    std::shared_ptr<Capture> capture{}; // under graph_lock
+    std::shared_ptr<Capture> capture{}; // protected by graph_lock
 };
 
 struct ThreadState {

@@ -332,7 +332,7 @@ void hold_loopback(Watch& watch, milliseconds time)
     read_late_write(watch, reader, writer, time);
 }
 
-// A slow read from a file whose file system, which the test provides, answers late.
+// A slow read: the test provides FILE on a file system that delays reads.
 void hold_file(Watch& watch, int file)
 {
     char byte = 0;
@@ -341,7 +341,7 @@ void hold_file(Watch& watch, int file)
     watch.stop();
 }
 
-// A page fault on a mapping of such a file.
+// A page fault on a mapping of FILE, whose file system delays reads.
 void hold_mapped(Watch& watch, int file)
 {
     void* page = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file, 0);
@@ -382,7 +382,7 @@ void launch()
 struct Measured {
     int64_t begin = 0; // time before the first call
     pid_t tid = 0;
-    Watch held, called; // `called`: from the first call's return to the last
+    Watch held, called; // `called`: from the first call's return to the last call's return
 };
 
 void run_thread(const Hold& hold, milliseconds time, Measured& measured)

@@ -13,7 +13,7 @@ class Memory {
 public:
     enum Kind {
         Plain,
-        Cold,     // mapped, but not in the page table during the call: the driver can read it, a tracer may not
+        Cold,     // mapped, but not in the page table during the call: the driver can read it, a tracer may fail to
         Unmapped, // not even the driver can read it
         Null,
         Kernel, // a kernel address

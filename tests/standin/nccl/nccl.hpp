@@ -21,7 +21,7 @@ constexpr uint64_t magic = 0x0280028002800280;
 
 struct Comm {
     uint64_t start_magic;
-    std::array<char, 0x34238> channels; // stands for all fields before `id`
+    std::array<char, 0x34238> channels; // placeholder for all fields before `id`
     uint64_t id;                        // first 8 bytes of the communicator's id
     uint64_t hash;
     int rank, ranks, device, nvml_device;
@@ -68,5 +68,6 @@ NCCL_API void standinNcclReturns(int result);
 NCCL_API void standinNcclBlocks(unsigned milliseconds);
 // Sets a communicator's asynchronous error.
 NCCL_API void standinNcclFails(ncclComm_t, int error);
-// Sets the rank and number of ranks after the next split, which the real NCCL negotiates with the other ranks.
+// Sets the rank and number of ranks of the communicator that the next split creates. The real NCCL negotiates them with
+// the other ranks.
 NCCL_API void standinNcclSplits(int rank, int ranks);

@@ -51,7 +51,7 @@ int number(void* handle, const char* query, std::optional<uint32_t> Device::*fig
     });
 }
 
-// Not null-terminated if the text fills the buffer.
+// Stores a text in `to`. The text is not null-terminated if it fills the buffer.
 int text(void* handle, const char* query, std::optional<std::string> Device::*figure, char* to, unsigned length)
 {
     return of_device(handle, query, [&](const Answers&, const Device& device) -> int {

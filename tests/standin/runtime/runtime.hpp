@@ -10,7 +10,7 @@
 #include <cstdint>
 
 // Defines an exported function; a version script or -fvisibility=hidden sets its visibility. Not inlined, so that calls
-// inside the library execute the exported function, too, where a tracer's probe is.
+// inside the library also hit a tracer's probe on the exported function.
 #define RUNTIME(name) extern "C" [[gnu::noinline]] int name
 
 namespace standin {

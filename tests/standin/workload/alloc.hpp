@@ -20,8 +20,8 @@ struct AllocRequest {
     void* graph = nullptr;
     const void* unreadable = nullptr; // if set, passed to the call instead of a pointer to the properties
     standin::Location location = {standin::Location::device, 0};
-    standin::Shared shared{}; // description of memory that another process sent; or `file`:
-    int file = -1;
+    standin::Shared shared{}; // exported memory to import (IPC handle, pool pointer)
+    int file = -1;            // file of exported memory to import; -1: none
     Memory source{}; // existing memory to export or map
 };
 using AllocCaller = int (*)(void* function, AllocRequest&);

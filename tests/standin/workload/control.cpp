@@ -198,8 +198,9 @@ void exec_image(const Step& step)
     frame[0] = 0; // keeps the frame, and prevents a tail call
 }
 
-// leave MS ... end: after MS milliseconds, or as soon after that as the thread sleeps in a call, a signal handler jumps
-// out of the call. Crash handlers and interpreters that handle Ctrl-C do this. The truth does not contain that call.
+// leave MS ... end: from MS milliseconds on, a timer signals the thread every millisecond. Once the signal interrupts a
+// sleep in a call, the handler jumps out of that call, as crash handlers and interpreters that handle Ctrl-C do. The
+// truth does not contain that call.
 void leave(const Step& step)
 {
     interrupts_sleep = reinterpret_cast<bool (*)()>(symbol("standin_interrupts_sleep"));

@@ -44,7 +44,7 @@ struct CopyRow {
     DirectionFrom direction_from;
     Side from, to; // sides that the function implies
     int (*call)(void* function, const Request&);
-    const char* nested = ""; // the driver function of a runtime function; % stands for HtoD etc.
+    const char* nested = ""; // the driver function of a runtime function; % is replaced by HtoD etc.
     size_t element = 1;      // bytes per element of fills
     int runtime = 0;         // major version of the only runtime with this layout; 0: all
 };

@@ -33,7 +33,7 @@ void* graph; // the last executable graph
 
 volatile sig_atomic_t stop_signal;
 
-constexpr uint64_t own_stream = 1ull << 32; // plus the thread id: number of the stream for stream=own
+constexpr uint64_t own_stream = 1ull << 32; // own_stream + thread id: number of the stream for stream=own
 
 // The stand-in finds any kernel in any image, so one image is enough; a real driver needs one per kernel.
 struct Image {

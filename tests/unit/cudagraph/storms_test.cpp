@@ -30,7 +30,7 @@ TEST_CASE("a storm of captures is reported once a minute, with its main source")
     now += 60 * second;
     storms.add(process, {1, 10}, 2, 1, now);
     storms.add(process, {2, 20}, 4, 4, now + 1);
-    CHECK(storms.drain(now + second).empty()); // six
+    CHECK(storms.drain(now + second).empty()); // six captures: not above the limit
     storms.add(process, {2, 20}, 1, 0, now + 2 * second);
     const auto found = storms.drain(now + 2 * second);
     REQUIRE(found.size() == 1);

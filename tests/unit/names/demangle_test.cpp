@@ -58,7 +58,7 @@ TEST_CASE("names are demangled", "[demangle]")
     const std::pair<const char*, const char*> names[] = {
         {"main", "main"},
         {"", ""},
-        {"f", "f"}, // a type to __cxa_demangle
+        {"f", "f"}, // __cxa_demangle() would read it as a type
         {"_Z", "_Z"},
         {"_Znot a name", "_Znot a name"},
         {"_Z6vecaddPfPKfi", "vecadd(float*, float const*, int)"},
