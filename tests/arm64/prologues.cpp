@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the functions that an arm64 library exports, those that begin with an instruction that the kernel simulates,
-// and gates (functions that end in a jump through a pointer). It parses ELF itself, because code/elf.cpp rejects files
-// of another architecture.
+// Counts the functions that an arm64 library exports, functions that begin with an instruction that the kernel
+// simulates, and gates (functions that end in a jump through a pointer). It parses ELF itself, because code/elf.cpp
+// rejects files of another architecture.
 #include "attach/placement.hpp"
 #include "code/decoder.hpp"
 

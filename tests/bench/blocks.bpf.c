@@ -6,7 +6,7 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 struct key {
-    u64 word[3]; /* as long as the key of a count per process */
+    u64 word[3]; /* same size as the key of a per-process count */
 };
 
 struct record {
@@ -197,6 +197,6 @@ BLOCK(line)
         return 0;
     line->event.time_ns = 1;
     publish_line(line, number);
-    positions->consumed = number + 1; /* there is no reader */
+    positions->consumed = number + 1; /* marks the line as read, since there is no reader */
     return 0;
 }

@@ -58,7 +58,8 @@ int main(int argc, char** argv)
         bpf_program__attach_uprobe_multi(wanted, atoi(argv[3]), argv[4], nullptr, &options));
     if (!link)
         fail("attach");
-    // Without a reader the ring buffer would fill up, and reserving space in a full one is cheaper: it fails at once.
+    // Without a reader the ring buffer would fill up. Reserving space in a full buffer fails immediately, and is
+    // cheaper than a normal reservation.
     const std::unique_ptr<ring_buffer, Close> ring(ring_buffer__new(
         bpf_object__find_map_fd_by_name(object.get(), "ring"), [](void*, void*, size_t) { return 0; }, nullptr,
         nullptr));

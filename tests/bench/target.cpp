@@ -128,7 +128,7 @@ Target::Target(const char* path, const char* function)
         allocate_ = symbol<Allocate>(library_, first.c_str());
         free_ = symbol<Free>(library_, function + plus + 1);
     }
-    // Without a device cuInit fails, and each traced call fails at once, but hits the same probes.
+    // Without a device cuInit fails, and each traced call fails immediately, but hits the same probes.
     void* context = nullptr;
     const bool is_driver = !all_reduce_ && !launch_by_runtime_;
     if (is_driver && symbol<int (*)(unsigned)>(library_, "cuInit")(0) == 0) {
@@ -206,7 +206,7 @@ void* Target::graph()
     return exec_;
 }
 
-// Passes the arguments of cuLaunchKernel to any single function: others ignore the excess arguments.
+// Passes the arguments of cuLaunchKernel to any single function: functions with fewer parameters ignore the rest.
 Nanoseconds Target::batch(void* function, unsigned calls) const
 {
     void* parameters[] = {nullptr};
@@ -214,7 +214,7 @@ Nanoseconds Target::batch(void* function, unsigned calls) const
     for (unsigned i = 0; free_ && i < calls; i++) {
         uint64_t address = 0;
         if (allocate_(&address, allocation_bytes))
-            address = allocation_bytes; // invalid: freeing it fails, too
+            address = allocation_bytes; // an invalid address, so that the free fails, too
         free_(address);
     }
     for (unsigned i = 0; launch_graph_ && i < calls; i++)

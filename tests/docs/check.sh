@@ -51,7 +51,7 @@ options_of_commands() {
 
 unknown_options() { LC_ALL=C comm -23 <(commands_in "$1" "$2" | options_of_commands) <(options_of_help "$1"); }
 
-# Prints the options that a document has in backquotes without a tool's name, and that no tool has.
+# Prints options that a document quotes without a tool's name, and that no tool has.
 unknown_bare_options() {
     LC_ALL=C comm -23 <(grep -oE '`-[^`]*`' "$1" | tr -d '`' | options_of_commands) \
         <(for tool in $tools; do options_of_help "$tool"; done | LC_ALL=C sort -u)
@@ -120,8 +120,8 @@ letters_of() {
         sed -E 's/^(-[HelsU] --[a-z-]+) .*/\1/'
 }
 
-# Letters and long names whose meaning differs between tools. Exception: -l is a minimum duration in cudasync and
-# nvioctl, which always measure.
+# Letters and long names whose meaning differs between tools. Exception: -l sets a minimum duration in cudasync and
+# nvioctl, which always measure durations.
 letters_of_two_meanings() {
     local all
     all=$(for tool in $tools; do letters_of "$tool"; done | grep -vx -- '-l --least' | LC_ALL=C sort -u)

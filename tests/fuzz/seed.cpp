@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Seed binary for the fuzzer: a minimal program that registers kernels as nvcc's output does. It is compiled in several
-// forms. RUNTIME: defines the runtime's functions, like a program that links the runtime statically.
+// forms. With RUNTIME it also defines the runtime's functions, like a program that links the runtime statically.
 extern "C" {
 
 struct Handle;

@@ -17,7 +17,8 @@ extern "C" size_t __sanitizer_get_allocated_size(const volatile void* memory);
 
 namespace {
 
-// Limits per input, including the sanitizers' overhead. CPU time, because wall-clock time varies on a busy machine.
+// Limits per input, including the sanitizers' overhead. CPU time is limited, not wall-clock time, which varies on a
+// busy machine.
 constexpr double max_cpu_seconds = 2;
 constexpr int64_t max_bytes = 256 << 20;
 

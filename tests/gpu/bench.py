@@ -30,7 +30,8 @@ def until(condition, expectation, seconds=60):
 
 
 class Bench:
-    """A workload, and tools that trace it. In the script, {folder} is replaced by the folder of their files."""
+    """A workload, and tools that trace it. In the script, {folder} is replaced by the folder with the output of the
+    workload and the tools."""
 
     def __init__(self, build, folder):
         self.build, self.folder, self.running = build, folder, []

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings that need a device: results of traced workloads. Each finding is a name and a value."""
+"""Findings about the installed driver and devices, most of them from traced workloads. Each finding yields names and
+values."""
 import collections
 import glob
 import json

@@ -124,7 +124,7 @@ def packages_of(release, names):
     """Returns for a release: (its modules are available, modules can be built for it, packages to unpack)."""
     version, series = release.partition(f"-{machines.chosen.architecture}")[0], ".".join(release.split(".")[:2])
     image, binary, modules = (f"linux-{kind}-{release}" for kind in ("image", "binary", "modules"))
-    boot = [binary, modules] if binary in names else [image]  # since 6.19, linux-image only depends on these two
+    boot = [binary, modules] if binary in names else [image]  # since 6.19, linux-image is a metapackage of these
     whole = set(boot) <= names
     kbuild = next((name for name in (f"linux-kbuild-{version}", f"linux-kbuild-{series}") if name in names), "none")
     headers = [f"linux-headers-{release}", f"linux-headers-{version}-common", kbuild]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds kernels that Debian does not package, from Debian's kernel source, in 15 minutes: arm64 with 64 KiB pages and
+"""Builds kernels that Debian does not package, from Debian's kernel source, in ten minutes: arm64 with 64 KiB pages and
 52-bit addresses (6.12-64k). The configuration is that of Debian's arm64 kernel, without modules and without features
 that QEMU does not need."""
 import os

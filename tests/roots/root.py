@@ -19,7 +19,7 @@ cache = pathlib.Path(os.environ["GPUSNOOP_CACHE"]) / "roots" if "GPUSNOOP_CACHE"
 debian, ubuntu = "http://deb.debian.org/debian", "http://archive.ubuntu.com/ubuntu"
 
 # {suite: (options, mirror, script)}: arguments of debootstrap. An older debootstrap has no script for new Ubuntu
-# suites. Its scripts for all Ubuntu suites are the same, so this names an old one.
+# suites. Its scripts for all Ubuntu suites are the same, so the script of an old suite is used.
 options_of_ubuntu = ["--components=main,universe", "--keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg"]
 script_of_ubuntu = ["/usr/share/debootstrap/scripts/gutsy"]
 suites = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unwinding rules of any file, at any address.
+// Unwinding rules read from an arbitrary file, for arbitrary addresses.
 #include "code/call_frames.hpp"
 #include "base/error.hpp"
 #include "tests/fuzz/target.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages of helpers, which a malicious file may have taken over.
+// Messages from helpers. A malicious file may have taken over the helper that sends them.
 #include "attach/search_messages.hpp"
 #include "code/stack_messages.hpp"
 #include "names/name_messages.hpp"

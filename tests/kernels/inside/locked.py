@@ -33,7 +33,7 @@ def counts(name):
     equal((attached["tier"], attached.get("remarks", [])), (best, [without_driver] if name == "cudatop" else []), f"how {tool} is attached")
     equal(set(tool.lost) - {"ends_unmatched"}, set(), f"losses of {tool}")
     same(tool, workload)
-    if name == "cudalaunch":  # tests reading a string from kernel memory
+    if name == "cudalaunch":  # a cgroup's name is read from kernel memory
         own = pathlib.Path("/proc/self/cgroup").read_text().strip().removeprefix("0::")
         equal({row["cgroup"] for row in tool.rows}, {own}, "cgroup")
 

@@ -11,7 +11,7 @@ struct stub_script {
     __u32 delay_us;  /* time spent in the driver; only a fatal signal ends it early */
     __u32 status;    /* NV_STATUS */
     __u64 status_at; /* address in the caller's memory at which to store the status; 0: do not store it */
-    __u64 touch_at;  /* address of additional memory that the driver reads; it fails with EFAULT if it cannot */
+    __u64 touch_at;  /* address of memory that the driver also reads; unreadable: the ioctl fails with EFAULT */
     __u64 touch_size;
     __u32 xid;     /* reported after each call; 0: none */
     __u32 xid_pid; /* 0: the line in the kernel log names no process */
