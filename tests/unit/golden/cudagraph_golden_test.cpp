@@ -139,7 +139,7 @@ struct CudaGraph {
             graph_calls(trainer, KIND_GRAPH_UPDATE, "cuGraphExecUpdate_v2", 1, 17, 400'000),
             graph_calls(trainer, KIND_GRAPH_UPDATE, "cuGraphExecUpdate_v2", 2, 2, 300'000, 910),
             graph_calls(trainer, KIND_GRAPH_SET, "cuGraphExecKernelNodeSetParams_v2", 2, 29, 5'000),
-            graph_calls(solver, KIND_GRAPH_LAUNCH, "cuGraphLaunch", 3, 7, 19'000), // of a graph older than the run
+            graph_calls(solver, KIND_GRAPH_LAUNCH, "cuGraphLaunch", 3, 7, 19'000), // graph instantiated before tracing
             graph_calls(solver, KIND_GRAPH_UPLOAD, "cuGraphUpload", 3, 5, 40'000),
             graph_calls(solver, KIND_LAUNCH, "cuLaunchKernel", 0, 36, 4'000),
             graph_calls(server, KIND_GRAPH_LAUNCH, "cuGraphLaunch", 4, 2, 9'000), // recorded during a capture

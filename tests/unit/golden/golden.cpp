@@ -352,7 +352,8 @@ void check(const Subject& tool)
         const std::vector<json> rows = records(tool, "");
         REQUIRE(rows.size() > 2);
         for (const std::string& key : numbers_of(rows)) {
-            if (key == "interval_ns" || key == tool.sort) // equal in all rows; sorted by more keys
+            // interval_ns is equal in all rows. The default order (tool.sort) has further sort keys.
+            if (key == "interval_ns" || key == tool.sort)
                 continue;
             INFO(key);
             const std::vector<json> sorted = records(tool, " -s " + key);
