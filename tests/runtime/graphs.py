@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of cudagraph's rows with the truth file, graph by graph. The driver reuses handles at once, so a graph is
-identified by its handle and a generation: the number of earlier graphs with that handle."""
+"""Comparison of cudagraph's rows with the truth file, graph by graph. The driver reuses handles immediately, so a graph
+is identified by its handle and a generation: the number of earlier graphs with that handle."""
 import functools
 from collections import Counter, defaultdict
 

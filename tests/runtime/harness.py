@@ -44,7 +44,7 @@ root = pathlib.Path(__file__).resolve().parents[2]
 build = pathlib.Path(os.environ.get("BUILD", root / "build")).resolve()
 standin = build / "standin"
 AT_ONCE = 2 * len(os.sched_getaffinity(0))  # number of concurrent cases: two per CPU, since cases mostly wait
-SECOND_TRIES = 5                            # at most this many cases run again: a busy machine causes fewer failures
+SECOND_TRIES = 5                            # at most this many failed cases are rerun: a busy machine causes fewer
 
 # Factor by which all timeouts are multiplied, for slow machines.
 patience = float(os.environ.get("GPUSNOOP_PATIENCE", 1))
@@ -98,8 +98,8 @@ def case(function=None, *, each=None, timeout=180, asan=False, alone=(), long=()
 
 
 def all_but(names, *kept):
-    """For `long`: all names except `kept`, whose cases stay in make test. unit/golden tests tables and histograms of
-    the omitted cases."""
+    """For `long`: all names except `kept`, whose cases stay in make test. tests/unit/golden covers the tables and
+    histograms of the omitted cases."""
     assert set(kept) <= set(names), set(kept) - set(names)
     return [name for name in names if name not in kept]
 

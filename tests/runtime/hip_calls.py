@@ -58,7 +58,7 @@ def stream_of(function, arguments):
     return hex(stream if stream in arguments else per_thread if function.endswith("_spt") else 0)
 
 
-# Function, arguments, and (grid, block) of each kernel that one call launches.
+# Rows: (function, arguments, [(grid, block) of each kernel that one call launches]).
 def launches(version):
     grid, block = dim3(10, 2, 1), dim3(64, 2, 1)
     by_stub = (kernel, *grid, *block, 0, 512, stream)
@@ -92,14 +92,14 @@ def launches(version):
     return made
 
 
-# Launches without a grid: function and arguments.
+# Launches without a grid. Rows: (function, arguments).
 def other_launches(version):
     return [("hipGraphLaunch", (0xb000, stream)), ("hipGraphLaunch_spt", (0xb000, 0)),
             ("hipLaunchHostFunc", (stream, 0x403000, 0)), ("hipLaunchHostFunc_spt", (0, 0x403000, 0)),
             ("hipStreamAddCallback", (stream, 0x404000, 0, 0)), ("hipStreamAddCallback_spt", (0, 0x404000, 0, 0))]
 
 
-# Function, arguments, direction, bytes (a list for batches).
+# Rows: (function, arguments, direction, bytes). For batches, bytes is a list.
 def copies(version):
     by_type = {"5": {"host": 0, "device": 1}}.get(version, {"host": 1, "device": 2})
     from_host, to_device = by_type["host"], by_type["device"]
@@ -139,7 +139,7 @@ def both(function, arguments, kind, size, *behind):
     return [(function, arguments, kind, size), (f"{function}Async", (*arguments, *behind, stream), kind, size)]
 
 
-# Functions that are not in copies().
+# Rows like those of copies(), for the other copy functions.
 def other_copies(version):
     types = {"5": (0, 1)}.get(version, (1, 2))
     flat = words(0, 0, types[1], 0, device, 0, 0, 0, 0, types[0], host, 0, 0, 0, 30, 4)
@@ -195,7 +195,7 @@ def other_copies(version):
     return [row for row in made if row[0] in known and not (version == "5" and row[0].startswith("hipMemcpyToSymbolAsync"))]
 
 
-# Function, arguments, the object that the call waits for. Functions that poll return "not ready" twice.
+# Rows: (function, arguments, kind of object that the call waits for). Functions that poll return "not ready" twice.
 def waits(version):
     made = [("hipDeviceSynchronize", (), "context"), ("hipCtxSynchronize", (), "context"),
             ("hipStreamSynchronize", (stream,), "stream"), ("hipStreamSynchronize_spt", (0,), "stream"),
@@ -207,8 +207,8 @@ def waits(version):
     return made + [("hipExecutionCtxSynchronize", (0xc000,), "context")] * (version > "6")
 
 
-# Allocating function, its arguments, freeing function, its arguments, kind, bytes. The allocating function stores the
-# handle in p.
+# Rows: (allocating function, its arguments, freeing function, its arguments, kind of memory, bytes). The allocating
+# function stores the handle in p.
 def allocations(version):
     descriptor, deep = words(10, 4, 2 << 32 | 0x20), words(10, 4, 3, 2 << 32 | 0x20, 0)  # two floats per element
     bits, extent = words(32 << 32 | 32, 0), (10, 4, 3)
@@ -250,11 +250,11 @@ def allocations(version):
     return [row for row in made if {row[0], row[2]} <= exported(version)]
 
 
-# Calls that release memory kept by a pool or by graphs: function, arguments, the kind in the tool's line.
+# Calls that release memory kept by a pool or by graphs. Rows: (function, arguments, kind in the tool's line).
 trims = [("hipMemPoolTrimTo", (0x77, 4096), "pool-object"), ("hipDeviceGraphMemTrim", (1,), "graph")]
 
-# Life of mapped physical memory with a second handle, in order: function, arguments, and (call, kind, bytes) if
-# reported.
+# Calls during the life of mapped physical memory with a second handle, in order. Rows: (function, arguments, reported
+# (call, kind, bytes), or None).
 mappings = [
     ("hipMemCreate", ("&h", 1 << 21, words(0, 1, 1, 0), 0), ("alloc", "vmm", 1 << 21)),
     ("hipMemAddressReserve", ("&r", 1 << 22, 0, 0, 0), ("alloc", "reserved", 1 << 22)),
@@ -267,8 +267,8 @@ mappings = [
 ]
 
 
-# Life of a graph, in order: function, arguments, the event that is reported, and how many kernels, copies and other
-# nodes the call adds.
+# Calls during the life of a graph, in order. Rows: (function, arguments, reported event, (kernels, copies, other nodes)
+# that the call adds).
 def graph_calls(version):
     kernels, copied, other = (1, 0, 0), (0, 1, 0), (0, 0, 1)
     parameters = words(*16 * [0])
@@ -346,7 +346,7 @@ def captures(version):
             "wait": existing("hipStreamWaitEvent", "hipStreamWaitEvent_spt")}
 
 
-# Function that returns a handle of a kernel, arguments, handle; the kernel's name, and the source of the name.
+# Rows: (function that returns a kernel's handle, arguments, handle, name of the kernel, source of the name).
 def named(version):
     made = [
         ("__hipRegisterFunction", (0x99, kernel, "'other", "'_Z6vecaddPf", -1), kernel, "vecadd(float*)", "registration"),
@@ -358,6 +358,6 @@ def named(version):
     return [row for row in made if row[0] in exported(version)]
 
 
-# Calls that may change the thread's current device, in order: function, arguments, device afterwards.
+# Calls that may change the thread's current device, in order. Rows: (function, arguments, device afterwards).
 devices = [("hipSetDevice", (3,), 3), ("hipDevicePrimaryCtxRetain", ("&c", 1), 3), ("hipCtxSetCurrent", ("c",), 1),
            ("hipCtxCreate", ("&d", 0, 2), 1), ("hipCtxPushCurrent", ("d",), 2), ("hipSetDevice", (5,), 5)]

@@ -116,7 +116,7 @@ def held_by_a_process(ids):
 
 
 def stale_events(pids):
-    """Uprobe events defined by those of these processes that have exited."""
+    """Uprobe events that were defined by one of these processes, if that process has exited."""
     try:
         with open(tracefs) as file:
             lines = file.read().splitlines()

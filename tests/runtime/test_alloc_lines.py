@@ -113,7 +113,7 @@ def a_free_names_its_allocation():
         its = made.pop(e["address"])
         equal((e["kind"], e["bytes"]), (its["kind"], its["bytes"]), "freed kind and bytes")
         between = e["time_ns"] - its["time_ns"]
-        # The tool reads the clock at the end of each call, and an interrupt may delay that.
+        # The tool reads the clock at the end of each call, and an interrupt may delay this read.
         check(abs(e["lifetime_ns"] - between) <= e["latency_ns"] + its["latency_ns"] + 1e6, f"the lifetime is not {between} ns: {its} {e}")
         check(its["bytes"] == 700 or e["lifetime_ns"] > 300e6, f"the lifetime does not contain the sleep: {e}")
     equal(made, {}, "unfreed allocations")

@@ -156,7 +156,7 @@ def allocated_before():
 
 @case(timeout=300, alone=True, long=True)
 def a_million_pairs():
-    """16 threads free each other's memory at addresses that are reused at once; some calls fail."""
+    """16 threads free each other's memory, and its addresses are reused immediately. Some calls fail."""
     script = """threads 16
     churn 62500 held=1000 fail=5 fn=cuMemAlloc_v2,cuMemAllocAsync,cuMemAllocPitch_v2,cuMemAllocManaged,cuMemHostAlloc,cuArrayCreate_v2,cuMemCreate,cuMemAllocFromPoolAsync
     end"""

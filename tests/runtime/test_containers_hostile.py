@@ -106,8 +106,7 @@ def hint_lists_hostile_names():
     no_control_bytes(all)
 
 
-# --- names of cgroups chosen by users
-# ------------------------------------------------------------------------------------
+# --- names of cgroups chosen by users --------------------------------------------------------------------------------
 
 other_uid = 65534
 own_uid = str(uuid.UUID(int=7))

@@ -38,7 +38,7 @@ def the_functions_tested_are_those_attached():
 
 @case(each=modes, asan=True)
 def every_driver_function(mode):
-    """A unique size per function, and per element of a three-dimensional batch."""
+    """Each function, and each element of a three-dimensional batch, copies a unique number of bytes."""
     functions = callable_functions("driver")
     tool, truth = trace(steps(functions) + "\n" + steps(functions, failing, 20), *by_all, *mode,
                         form="workload-driver")

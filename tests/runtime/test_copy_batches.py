@@ -64,7 +64,7 @@ def batches_of_thousands(mode):
 
 @case(each=modes)
 def empty_batches(mode):
-    """A batch without elements, or one that cannot be read, counts as a call, and may fail."""
+    """A batch without elements, or one that cannot be read, counts as a call, whether it succeeds or fails."""
     workload = Workload("copy 7 fn=cuMemcpyBatchAsync sizes=none; copy 5 fn=cuMemcpyBatchAsync sizes=none result=1\n"
                         "copy 3 fn=cuMemcpyBatchAsync sizes=1,2,3 params=unreadable",
                         "workload-driver")

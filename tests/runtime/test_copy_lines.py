@@ -41,7 +41,7 @@ def events_in(tool, *more):
 
 
 def without_unknown_ends(counts):
-    """A batch without elements has no known direction."""
+    """Drops batches without elements, because their direction is unknown."""
     return {key: n for key, n in counts.items() if key[11] or "Batch" not in key[6]}
 
 

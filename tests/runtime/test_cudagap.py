@@ -210,8 +210,8 @@ class Quota:
 
 @case(alone=True, each={"alone": 0, "beside another": 1})
 def throttled(others):
-    """Time throttled by the quota is separate from time waiting for other processes on the CPU. The kernel counts the
-    former for the cgroup, and their sum for the thread."""
+    """Time throttled by the quota is separate from time waiting for other processes on the CPU. The kernel counts
+    throttled time per cgroup, and the sum of both times per thread."""
     quota = Quota()
     burners(others, on_one_cpu)
     gaps = Gaps("cpu", 200, preexec=lambda: (on_one_cpu(), quota.group.join()))

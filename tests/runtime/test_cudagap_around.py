@@ -17,7 +17,8 @@ def throttled(quota):
 
 @case(alone=True)
 def a_quota():
-    """Number of throttled periods, compared with the cgroup's own counter, and limits, in JSON and in text."""
+    """Compares the number of throttled periods with the cgroup's own counter, and checks the limits in JSON and in
+    text."""
     quota = Quota()
     gaps = Gaps("cpu", 400, preexec=lambda: (on_one_cpu(), quota.group.join()))
     tool = Tool("-p", gaps.pid, "-i", "0.5")

@@ -13,8 +13,8 @@ from waits import case
 
 asleep, spinning = "block_us=600000000", "delay_us=600000000"
 
-# Driver function that hangs -> kind of wait; runtime function that hangs -> driver function that it calls, kind of
-# wait.
+# {driver function that hangs: kind of wait} and {runtime function that hangs: (driver function that it calls, kind of
+# wait)}.
 driver_calls = {"cuCtxSynchronize": "context", "cuCtxSynchronize_v2": "context", "cuStreamSynchronize": "stream",
                 "cuStreamSynchronize_ptsz": "stream", "cuEventSynchronize": "event", "cuMemcpy": "copy",
                 "cuMemcpyHtoD_v2": "copy", "cuMemcpyDtoH_v2": "copy", "cuMemcpyDtoH_v2_ptds": "copy",

@@ -69,7 +69,7 @@ def a_process_without_cuda():
 
 @case(tool="gpualloc")
 def other_lines():
-    """Modes other than -e that print lines as events happen, or only above a limit."""
+    """Modes that print lines as events happen (other than -e), or only values above a limit."""
     workload = Workload("alloc a 1000; " + idle).go()
     pid = workload.pid
     exits, leaks = run("gpualloc", "-p", pid, "--exited", "-d", "0.3"), run("gpualloc", "-p", pid, "--leaks", "-o", "1h", "-d", "0.3")

@@ -428,8 +428,8 @@ starts = {f"{tool},{tier}": (tool, tier) for tool in ("cudalaunch", "cudatop") f
 
 @case(each=starts, alone=True, timeout=400, long=[name for name in starts if name != "cudalaunch,tracefs"])
 def a_signal_while_it_starts(row):
-    """Each run gets SIGINT a step later (50 ms; perf: 0.4 s), until start-up is complete. It exits with 0 in time; the
-    harness checks for leftovers."""
+    """Each run gets SIGINT a step later than the previous one (50 ms; perf: 0.4 s), until start-up is complete. The
+    tool exits with 0 in time; the harness checks for leftovers."""
     tool, tier = row
     system.need_tier(tier)
     # The kernel detaches perf events one by one, in 20 to 80 ms each; cudatop has 932 events with perf, 35 with

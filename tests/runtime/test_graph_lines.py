@@ -9,7 +9,8 @@ from harness import check, equal
 from programs import Tool, Workload, trace
 from truth import bucket
 
-# Expected line of each step: call, names of graph and executable graph, kernels, copies, others, result, reason.
+# Expected line of each step: call, names of the graph and the executable graph, numbers of kernels, copies and other
+# nodes, result, reason.
 story = [
     ("graph create G", "create G - 0 0 0 0"),
     ("graph add G kernel 2", "add G - 1 0 0 0; add G - 2 0 0 0"),

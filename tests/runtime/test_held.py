@@ -68,8 +68,8 @@ def by_process(tool):
 
 @case(each={"c": "c", "python": "python"})
 def twenty_programs_with_new_libraries(language):
-    """20 programs run in sequence. Each opens a driver that no process has mapped before, and calls it at once. No call
-    is missed, and the tool exits with the script's status."""
+    """20 programs run in sequence. Each opens a driver that no process has mapped before, and calls it immediately. No
+    call is missed, and the tool exits with the script's status."""
     commands = []
     for i in range(20):
         driver = own_driver(f"lib{i}")

@@ -68,7 +68,7 @@ def shared_memory(function):
 
 @case(each=versions, tool="cudamemcpy", timeout=120)
 def every_copy(version):
-    """Also checks which copies are synchronous: the thread waits in them."""
+    """Checks counts and bytes, and which copies are synchronous: cudasync reports a wait for each of these."""
     calls = Calls(library(version))
     tool, *others = (start(name, "-p", calls.pid, *how) for name, *how in (("cudamemcpy", "-e"), ("cudatop", 100), ("cudasync", "-e")))
     want, waited = Counter(), Counter()

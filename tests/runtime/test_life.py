@@ -43,7 +43,7 @@ def nohup():
 
 @case(alone=True)
 def report_before_detaching():
-    """Ctrl-C prints the final report at once, even if detaching takes seconds (--attach perf)."""
+    """Ctrl-C prints the final report immediately, even if detaching takes seconds (--attach perf)."""
     workload = Workload("launch vecadd 101; touch {dir}/done; wait {dir}/end", "workload-driver")
     tool = Tool("-p", workload.pid, "--attach", "perf")
     workload.go()

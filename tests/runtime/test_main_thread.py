@@ -93,7 +93,7 @@ def exits_while_traced(tier):
     wait_until((harness.here / "begun").exists, "the other thread runs")
     (harness.here / "exit").touch()
     wait_for_exit_of_main(workload)
-    if tier in ("tracefs", "perf"):  # these tiers lose calls until then, and report it
+    if tier in ("tracefs", "perf"):  # lose calls until the process has probes again, and report the loss
         wait_until(lambda: "became system-wide" in tool.error, "the process has probes again", 60)
     go()
     wait_until((harness.here / "called").exists, "the calls are made")

@@ -85,7 +85,8 @@ def driver_lookups():
 
 @case
 def in_events():
-    """-e prints the name known at that time: a handle looked up during tracing has its name at once."""
+    """-e prints the name known at that time: a handle that is looked up during tracing has a name from its first launch
+    on."""
     tool, _ = trace("launch my_kernel 3; launch other 5; sleep 200", "-e", form="workload-driver")
     equal({event.get("kernel") for event in tool.events}, {"my_kernel", "other"}, "names")
 

@@ -44,7 +44,7 @@ def a_process_without_its_children(mode):
 
 @case
 def a_child_alone():
-    """-p of a child that already exists. It has its parent's memory; the parent is not traced."""
+    """-p of a child that already exists. The child has a copy of its parent's memory, and the parent is not traced."""
     workload = Workload("fork; touch {dir}/child; wait {dir}/run; launch vecadd 7; end; launch vecadd 11")
     workload.go()
     wait_until((harness.here / "child").exists, "the child runs")

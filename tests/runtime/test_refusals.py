@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that cannot work are refused at once: an exit status, a sentence with the reason, and nothing attached."""
+"""Requests that cannot work are refused immediately: an exit status, a sentence with the reason, and nothing
+attached."""
 import os
 import shutil
 import subprocess
@@ -32,7 +33,7 @@ def check_reason(tool, code, words):
     check(len(first) < 400 and "terminate" not in first, f"{tool} printed too much, or crashed: {first}")
 
 
-# tests/unit/run covers all mistakes. Here, one mistake per tool is tested in a real process.
+# tests/unit/run covers all invalid options. Here, one per tool is tested in a real process.
 usage = {"cudatop": (["-x"], "-x", "error"), "cudalaunch": (["-p", "firefox"], "-p"), "cudamemcpy": (["--by", "colour"], "colour", "kind"),
          "cudasync": (["-l", "nan"], "-l"), "gpualloc": (["-o", "5"], "-o", "--leaks"), "cudagraph": (["--warm-up", "5"], "--storms"),
          "nvioctl": (["--api", "driver"], "--api"), "cudagap": (["-L"], "-L", "--by thread"),

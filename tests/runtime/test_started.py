@@ -25,7 +25,7 @@ def started(program, *arguments, **options):
 
 @case(each={"session": "session", "multi": "multi", "tracefs": "tracefs"}, long=("multi", "tracefs"))
 def from_the_first_call(way):
-    """A program that launches at once is counted from its first call, even if its library is new to the tool."""
+    """A program that launches immediately is counted from its first call, even if its library is new to the tool."""
     tool = started(workload(calls), "--attach", way)
     same_counts(tool.finish(), calls_in(harness.here / "started.truth"))
 

@@ -63,8 +63,8 @@ others = {
 
 @case(alone=True)
 def not_in_flight():
-    """No verdict on calls that return, even if a thread spends most of its time in them, on waits, or on a process
-    stopped by SIGSTOP in a call."""
+    """No verdict on calls that return, even if a thread spends most of its time in them; none on waits, nor on a
+    process that SIGSTOP stopped in a call."""
     workloads = {name: Workload(script) for name, script in others.items()}
     stopped = workloads["stopped"] = Workload(f"launch vecadd 1 fn=cuLaunchKernel {asleep}")
     tool = Tool("-p", ",".join(str(workload.pid) for workload in workloads.values()), "-i", "1", "-d", "6.5")

@@ -16,7 +16,7 @@ launch scale 13 fn=cuLaunchCooperativeKernelMultiDevice devices=3; fork; launch 
 
 
 def run(tier, scope, api):
-    """Two tools at once, with and without return probes. Only one of the scopes includes the child. The tier `perf`
+    """Runs two tools concurrently, with and without return probes. The scope -p excludes the child. The tier `perf`
     takes six seconds to detach, so it runs one tool."""
     system.need_tier(tier)
     workload, watch = Workload(script), Workload("launch vecadd 1", "workload-driver")

@@ -62,7 +62,7 @@ def every_column(mode):
             equal("launch_p99_ns" in row, "-l" in mode and row["by"] == "pid", f"latency in {row}")
 
 
-# Functions that count in two columns, on many threads, with failures, and nested.
+# Calls of functions that count in two columns: on many threads, with failures, and nested.
 calls_in_two_columns = "threads 32; repeat 3; copy 5; alloc .a 4096; copy 2 kind=2; sync 3; free .a; hostfunc 2; launch vecadd 3\n" \
                        "copy 1 result=1; sync 1 fn=cuStreamQuery result=600; alloc .b 64 fn=cudaMallocHost; free .b; end; end\n"
 
@@ -318,7 +318,7 @@ def entries_of_ended_contexts_are_freed():
 
 
 def stacks(tool):
-    """Ids in the kernel's tables of stacks: of unwound stacks, and of copied stacks (these begin with a hash)."""
+    """Ids of the stacks in the kernel's tables: unwound stacks, and copied stacks, whose entries begin with a hash."""
     held = [leftovers.show("map", "id", number) for number in leftovers.ids_held(tool.pid, "map_id")]
     found = []
     for name, first in {"stacks": 0, "window_stacks": 1 << 16}.items():

@@ -104,7 +104,7 @@ def nvml_helper_is_killed():
     workload.go()
     has_figure = lambda: rows(tool, "pid") and "nvml_bytes" in rows(tool, "pid")[-1]
     wait_until(has_figure, "NVML's figure of the process")
-    time.sleep(1)  # so that the first helper is replaced at once after it is killed
+    time.sleep(1)  # so that the first helper is replaced immediately after it is killed
     for turn in range(2):
         killed = nvml_helper(tool)
         begun, before = time.monotonic(), len(rows(tool, "pid"))

@@ -139,7 +139,7 @@ tools = {"cudatop": ([], check_cudatop), "cudalaunch": (["--by", "pid,kernel"], 
 
 
 class ProbedFiles:
-    """Number of files that a tool reports as probed. It reports when the number grows, not when it shrinks."""
+    """Number of files that a tool reports as probed. The tool reports the number when it grows, not when it shrinks."""
 
     def __init__(self, tool):
         self.tool, self.file, self.position = tool, tool.out_file, 0

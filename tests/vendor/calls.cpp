@@ -7,8 +7,8 @@
 
 namespace {
 
-// The ABI leaves the upper half of a register or stack slot with a 32-bit argument undefined. This fills it with
-// garbage, because a tracer must not read it.
+// The ABI leaves the upper half of a register or stack slot with a 32-bit argument undefined. This function fills that
+// half with garbage, because a tracer must not read it.
 uint64_t dirty(uint32_t value)
 {
     return 0xdeadbeef'00000000 | value;
