@@ -19,7 +19,7 @@ import machines  # noqa: E402
 import other_root  # noqa: E402
 
 mirror = "http://archive.ubuntu.com/ubuntu/pool/main/p"
-sources = {  # SHA-256
+sources = {  # {version: SHA-256 of the source archive}
     "3.8.2": "2646e7dc233362f59714c6193017bb2d6f7b38d6ab4a0cb5fbac5c36c4d845df",
     "3.10.4": "80bf925f571da436b35210886cf79f6eb5fa5d6c571316b73568343451f77a19",
     "3.12.3": "56bfef1fdfc1221ce6720e43a661e3eb41785dd914ce99698d8c7896af4bdaa1",

@@ -17,7 +17,7 @@ queued = "runq_ns", "throttled_ns"
 blocked = ("stopped_ns", "lock_ns", "poll_ns", "pipe_ns", "socket_ns", "disk_ns", "fault_ns", "sleep_ns", "driver_ns", "child_ns",
            "other_ns")
 parts = *calls, "cpu_ns", *queued, *blocked
-interrupts = "hardirq_ns", "softirq_ns"  # optional
+interrupts = "hardirq_ns", "softirq_ns"  # parts of the time that only rows with --interrupts have
 
 
 class Gaps:

@@ -148,7 +148,7 @@ def find(before, pids):
             break
         time.sleep(0.01)
         ids &= programs() if ids else set()
-    remove(events)  # otherwise every later case would fail
+    remove(events)  # otherwise every later case would find them, and fail
     return [f"BPF program {i}" for i in sorted(ids)] + [f"uprobe event {e}" for e in events]
 
 

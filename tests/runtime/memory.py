@@ -46,7 +46,7 @@ def expected(truth, by=("kind",), api="driver"):
             out[key + ("failures",)] += n
             out[key + ("out_of_memory",)] += n * (call["kind"] == "alloc" and call["result"] == 2)
         elif call["kind"] == "free" and holding == "unknown":
-            pass  # a null pointer
+            pass  # a free of a null pointer
         elif call["recorded"] or holding == "graph":
             out[key + ("captured",)] += n
             out[key + (call["kind"] + "s",)] += n

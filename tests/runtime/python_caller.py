@@ -19,7 +19,7 @@ driver = (ctypes.PyDLL if sys.argv[2] == "held" else ctypes.CDLL)(sys.argv[1])
 cu_launch = driver.cuLaunchKernel
 cu_launch.argtypes = [ctypes.c_void_p] + [ctypes.c_uint] * 7 + [ctypes.c_void_p] * 3
 grid = (16, 1, 1, 1, 1, 1, 1, 0, None, None, None)
-if sys.argv[2] == "released":  # stores the thread state under a second TLS key, as pybind11 does, which PyTorch uses
+if sys.argv[2] == "released":  # stores the thread state under a second TLS key, like pybind11, which PyTorch uses
     ctypes.pythonapi.PyThreadState_Get.restype = ctypes.c_void_p
     key, libc = ctypes.c_uint(), ctypes.CDLL(None)
     libc.pthread_key_create(ctypes.byref(key), None)

@@ -32,7 +32,7 @@ def lines_of(truth, api="driver", failed_only=False):
     out = Counter()
     for call in truth:
         kind = kind_of(call["holding"])
-        nothing = call["kind"] == "free" and kind == "unknown" and not call["result"]  # null pointer
+        nothing = call["kind"] == "free" and kind == "unknown" and not call["result"]  # a free of a null pointer
         if not memory.is_memory(call) or not layer_wanted(call, api) or nothing or failed_only and not call["result"]:
             continue
         size = None if kind in no_size or kind == "unknown" else call["bytes"]

@@ -309,7 +309,7 @@ def two_containers_of_one_image():
     image, names = Image(), [Name(), Name()]
     inside = [contained(kubepods(name), text, image=image)
               for name, text in zip(names, ("launch vecadd 1009", "launch vecadd 503; threads 2; launch saxpy 7; end"))]
-    of_both = Cgroup("v2", kubepods(names[0]))  # parent for -c
+    of_both = Cgroup("v2", kubepods(names[0]))  # parent cgroup, for -c
     tools = [Tool("--by", "container"), Tool("--by", "container", "-l"), Tool("--by", "container", "--api", "runtime")]
     one = Tool("-c", of_both.path, "--by", "container")
     launches_of(*inside)

@@ -210,7 +210,7 @@ def returns_that_kill(run_by):
         if what and needs:
             sentence = run_refused(*arguments, refuse=kills_under_seccomp)
             check("return probes kill processes under seccomp" in sentence, sentence)
-            filtered.go().wait()  # it is not killed
+            filtered.go().wait()  # the process is not killed
             continue
         run = Tool(*arguments, *([] if needs else ["--by", "kernel"]), env=refusing(*kills_under_seccomp), preexec=preexec)
         equal("return probes kill" in run.error, what is not None, f"whether return probes are reported: {run.error}")

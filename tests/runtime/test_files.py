@@ -90,7 +90,7 @@ def an_overlay():
     compare_all([Workload(script, folder=lower)] + through, api="both", files=2,
                 preexec=lambda: system.enter_mounts(outside))
     with open(merged / "libcuda.so.999.0", "ab") as file:
-        file.write(b"\n")  # copies it up
+        file.write(b"\n")  # makes the overlay copy the file up
     compare_all([Workload(script, folder=lower), Workload(script, folder=merged)], files=3,
                 preexec=lambda: system.enter_mounts(outside))
 

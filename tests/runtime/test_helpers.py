@@ -125,7 +125,7 @@ def a_file_system_that_does_not_answer(at_start):
     check(time.monotonic() - begun < 5 * harness.patience, f"it took {time.monotonic() - begun:.1f} s to start")
     if not at_start:
         process, file = stopped_file_system("hanging")
-    meanwhile = victim_is_counted(tool, "own")  # a helper hangs
+    meanwhile = victim_is_counted(tool, "own")  # while a helper hangs
     warning = f"{file} (process {process.pid}): it cannot be read within 3 s; it is not traced"
     wait_until(lambda: warning in tool.error, "the warning about the file that hangs", 20)
     after = victim_is_counted(tool, "after")

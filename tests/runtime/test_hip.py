@@ -109,7 +109,7 @@ def reset_frees_memory_of_its_device(version):
     calls.call("hipDevicePrimaryCtxRelease", 1, 0)
     calls.call("hipDevicePrimaryCtxReset", 1, 0)
     calls.order("result", 1)
-    calls.call("hipDeviceReset", 1)  # fails
+    calls.call("hipDeviceReset", 1)  # fails, as the previous line requests
     calls.call("hipCtxCreate", 1, "&second", 0, 1)  # does not make the context current
     calls.call("hipMalloc", 1, "&kept", 100)
     calls.call("hipCtxPushCurrent", 1, "second")

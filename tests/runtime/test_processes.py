@@ -113,7 +113,7 @@ def reused_pid(tier):
     first, other = Workload("launch vecadd 3"), Workload("wait {dir}/end; launch reduce 5")
     tool = Tool("-p", f"{first.pid},{other.pid}", "--by", "pid,kernel", "--attach", tier)
     other.go(), first.go().wait()
-    system.time.sleep(0.3 * harness.patience)  # the tool has noticed the exit
+    system.time.sleep(0.3 * harness.patience)  # until the tool has noticed the exit
     again = Workload("sleep 500; launch saxpy 7", wrap=lambda command: [sys.executable, "-c", run_with_pid, str(first.pid), *command])
     equal({call["pid"] for call in again.go().truth()}, {first.pid}, "pid of the new process")
     (harness.here / "end").touch()

@@ -396,8 +396,8 @@ forged_frames = r"""
 #include <stdint.h>
 #include <string.h>
 typedef int (*launch_t)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void*, void*);
-static struct { uint64_t head[2], length, hash, state, wide; char data[64]; } text; /* str of CPython 3.11, ASCII */
-static struct { uint64_t head[2], size, hash; char data[64]; } table; /* bytes */
+static struct { uint64_t head[2], length, hash, state, wide; char data[64]; } text; /* layout of an ASCII str of 3.11 */
+static struct { uint64_t head[2], size, hash; char data[64]; } table; /* layout of a bytes object */
 static uint64_t code[64], frame[64];
 /* During the launch, the thread's innermost frame is a forged one. */
 void forge(char* state, int which, launch_t launch)
@@ -417,7 +417,7 @@ void forge(char* state, int which, launch_t launch)
     frame[6] = 0;
     *innermost = (uint64_t)frame;
     switch (which) {
-    case 1: frame[6] = (uint64_t)frame; break;                /* it calls itself */
+    case 1: frame[6] = (uint64_t)frame; break;                /* a frame that is its own caller */
     case 2: *innermost = 0x10; break;                         /* unmapped */
     case 3: *innermost = 0xffffffff81000000; break;           /* kernel memory */
     case 4: text.length = 1ull << 60; break;

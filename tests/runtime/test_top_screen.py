@@ -66,7 +66,7 @@ class Screen(terminal.Terminal):
         lines = [line for line in self.lines() if line.strip()]
         at = next((i for i, line in enumerate(lines) if re.search(r"\bPID\b.*LAUNCH/s", line)), None)
         if at is None:
-            return []  # another page
+            return []  # the screen shows another page
         begin, end = (lines[at].find(name) for name in ("POD/COMMAND", "TREND"))
         plain = lambda line: line if min(begin, end) < 0 else line[:begin] + line[end + 8:]
         head = re.sub(r"[▲▼*]", " ", plain(lines[at])).split()
@@ -130,7 +130,7 @@ def typed_as_it_starts(keys, *later):
     while True:
         try:
             output += os.read(ours, 65536).decode(errors="replace")
-        except OSError:  # no process has it open
+        except OSError:  # no process has the terminal open
             break
         if steps and steps[0][0] in output:
             os.write(ours, steps.pop(0)[1])

@@ -33,11 +33,11 @@ def sort_orders():
         screen.wait_for("1005")
         screen.keys("r")
         screen.wait_for(lambda text: pids(text) == [1000, 1001, 1002, 1003, 1004, 1005], "the reversed order")
-        screen.keys(">", ">")  # H2D/s: the largest first
+        screen.keys(">", ">")  # sorts by H2D/s, the largest value first
         screen.wait_for(lambda text: pids(text) == [1000, 1001, 1002, 1003, 1004, 1005], "the order by H2D/s")
         screen.keys(">")
         screen.wait_for(lambda text: pids(text) == [1005, 1004, 1003, 1002, 1001, 1000], "the order by D2H/s")
-        screen.keys("s", "Home", "Enter")  # PID
+        screen.keys("s", "Home", "Enter")  # sorts by PID
         screen.keys("r")
         screen.wait_for(lambda text: pids(text) == [1000, 1001, 1002, 1003, 1004, 1005], "the order by PID")
 

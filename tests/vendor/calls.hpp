@@ -22,8 +22,8 @@ struct Arguments {
 
 struct Call {
     std::string function;           // the exported symbol
-    std::string kind;               // kernel, graph, host
-    std::vector<Arguments> kernels; // one, or one per device
+    std::string kind;               // what is launched: kernel, graph or host
+    std::vector<Arguments> kernels; // one element, or one per device
     std::function<int()> make;
 };
 

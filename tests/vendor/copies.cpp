@@ -72,7 +72,7 @@ struct Batch {
         for (Word i = 0; i < elements; i++) {
             sizes[i] = n + i;
             Word* op = operations[i];
-            op[0] = op[5] = 1; // pointers
+            op[0] = op[5] = 1; // both operands are pointers
             op[1] = from[i], op[6] = to[i];
             op[10] = n + i, op[11] = height, op[12] = depth;
         }

@@ -94,7 +94,7 @@ def spend(folder, host, intervals, truth):
         ns = 60_000_000_000
         base = f'"interval_ns":{ns},"monotonic_ns":{1000 + ns * (minute + 1)},'
         money = lambda us, idle=None: f'"cost_micros":{us},' + (f'"idle_cost_micros":{idle},' if idle is not None else "") + '"currency":"USD"'
-        sums = [0, 0, 0, 0]  # used, idle, micros, idle micros
+        sums = [0, 0, 0, 0]  # used ns, idle ns, cost of used time, cost of idle time
         for team in {TEAMS[host % 5], TEAMS[host * 3 % 5]}:
             used, idle = int(2.5 * ns * noise(host, team, minute)), int(1.4 * ns * noise(team, host))
             both = cost(used), cost(idle)

@@ -65,7 +65,7 @@ void check_json(const std::string& text, const std::string& name, const std::vec
     unsigned lines = 0, rows = 0;
     for (size_t at = 0, end = 0; at < text.size(); at = end + 1, lines++) {
         end = text.find('\n', at);
-        const auto object = nlohmann::json::parse(text.begin() + at, text.begin() + end); // throws
+        const auto object = nlohmann::json::parse(text.begin() + at, text.begin() + end); // throws if it is not JSON
         if (object["type"] != "row")
             continue;
         rows++;

@@ -31,7 +31,7 @@ private:
     std::array<Calls, 4096> calls_{}; // by function number; CUPTI 13.0 has 806 driver functions
     std::atomic<uint64_t> beyond_{0}; // calls of functions with higher numbers
     std::array<Tally, std::size(cupti::directions)> copies_{};
-    std::array<std::array<Tally, std::size(cupti::memories)>, 2> memory_{}; // allocated, released
+    std::array<std::array<Tally, std::size(cupti::memories)>, 2> memory_{}; // [0]: allocated, [1]: released
     Tally sets_{};
     std::atomic<uint64_t> kernels_{0}, dropped_{0}, unknown_{0};
     mutable std::mutex lock_; // protects launches_

@@ -23,7 +23,7 @@ chosen = {
     "test_copy_directions": ["tagged_addresses"],
     "test_waits": ["every_driver_function[all]"],
     "test_graphs": ["every_driver_function"],
-    "test_budget": None,  # all
+    "test_budget": None,  # all cases
     "test_info": ["ways_of_attaching", "cudalaunch", "nvioctl"],
     "test_cudagap": ["block_reasons[pipe, 1]", "block_reasons[fault, 1]", "jumped_out_of_a_call", "throttled[alone]"],
     "test_cudagap_around": ["a_quota"],

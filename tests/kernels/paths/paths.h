@@ -7,8 +7,8 @@ enum hook { PATH_KPROBE, PATH_KRETPROBE, PATH_FENTRY, PATH_FEXIT, PATH_XID_KPROB
 
 struct path_count {
     unsigned long long count;
-    unsigned long long sum;    /* request codes or Xid numbers */
-    unsigned long long failed; /* results below zero */
+    unsigned long long sum;    /* sum of the request codes or Xid numbers */
+    unsigned long long failed; /* number of results below zero */
 };
 
 #endif

@@ -13,7 +13,7 @@ struct stub_script {
     __u64 status_at; /* address in the caller's memory at which to store the status; 0: do not store it */
     __u64 touch_at;  /* address of memory that the driver also reads; unreadable: the ioctl fails with EFAULT */
     __u64 touch_size;
-    __u32 xid;     /* reported after each call; 0: none */
+    __u32 xid;     /* number of the Xid reported after each call; 0: none */
     __u32 xid_pid; /* 0: the line in the kernel log names no process */
     char xid_name[16];
     char xid_text[64];

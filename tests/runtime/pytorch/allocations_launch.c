@@ -47,7 +47,7 @@ static void frames_of_thread(char* to)
     if (!state_of_thread())
         return;
     const int before = ensure();
-    void* frame = frame_of_thread(); /* borrowed */
+    void* frame = frame_of_thread(); /* a borrowed reference */
     for (void* held = 0; frame;) {
         void* code = code_of(frame);
         void* name = attribute(code, "co_qualname");
