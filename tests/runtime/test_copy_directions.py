@@ -44,7 +44,7 @@ def row_of(function, source, destination, number):
 
 @case(each={function: function for function in by_address + ("cudaMemcpy",)}, asan=True)
 def every_pair(function):
-    """Copies between all kinds of memory. The direction is unknown if one end is managed."""
+    """Copies between all kinds of memory. The direction is unknown if the source or destination is managed memory."""
     steps = [row_of(function, a, b, 100 + i) for i, (a, b) in enumerate((a, b) for a in names for b in names)]
     if function == "cudaMemcpy":
         steps = [f"{step} kind=4" for step in steps]

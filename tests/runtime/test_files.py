@@ -66,8 +66,8 @@ def hard_links():
 
 @case(alone=True)
 def two_bind_mounts():
-    """Two mount namespaces with the host's driver, as in containers. The tool, outside of them, does not see their
-    paths."""
+    """Two mount namespaces with the host's driver, as in containers. The tool runs outside of these namespaces, and
+    does not see their paths."""
     outside = os.open("/proc/self/ns/mnt", os.O_RDONLY)
     folder = copy_of_standin("driver")
     mounts = [harness.here / name for name in ("one", "two")]

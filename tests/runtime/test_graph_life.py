@@ -145,7 +145,7 @@ def process_exits(killed):
 
 @case(alone=True)
 def forked():
-    """A forked child creates its own graphs with the handles of its parent's."""
+    """A forked child creates its own graphs, whose handles equal those of its parent's graphs."""
     script = """graph create G; graph add G kernel 3; graph instantiate G X; graph launch X 2
     fork; graph create H; graph add H kernel 4; graph instantiate H Y; graph launch Y 5; graph execdestroy Y; end
     graph create K; graph add K memset 2; graph instantiate K Z; graph launch Z 7"""

@@ -396,7 +396,7 @@ forged_frames = r"""
 #include <stdint.h>
 #include <string.h>
 typedef int (*launch_t)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void*, void*);
-static struct { uint64_t head[2], length, hash, state, wide; char data[64]; } text; /* layout of an ASCII str of 3.11 */
+static struct { uint64_t head[2], length, hash, state, wide; char data[64]; } text; /* ASCII str, 3.11's layout */
 static struct { uint64_t head[2], size, hash; char data[64]; } table; /* layout of a bytes object */
 static uint64_t code[64], frame[64];
 /* During the launch, the thread's innermost frame is a forged one. */

@@ -41,7 +41,7 @@ class Screen(terminal.Terminal):
         (harness.here / f"tool.{self.tool}").touch()  # for leftovers
 
     def stop(self):
-        """Also waits until the processes in the terminal have exited."""
+        """Like Terminal.stop(), but also waits until the processes in the terminal have exited."""
         server = self.format("pid")
         inside = {int(server), *system.descendants(int(server))} if server.isdigit() else set()
         super().stop()
