@@ -16,8 +16,8 @@
  * ranges of the process become invalid. The front end deletes the entries of old epochs. */
 struct address_space {
     __u32 epoch;
-    __u32 whole; /* nonzero if all ranges since the process's first call are known; host memory outside of these ranges
-                    is then pageable */
+    __u32 whole; /* nonzero if the process has been traced since its first call, so that all its ranges are known: host
+                    memory outside of them is then pageable */
     __u64 entries; /* number of entries of the table `ranges` that are charged to the process in this epoch
                       (entries_for()) */
 };

@@ -115,7 +115,8 @@ enum argument {
 
 enum probe_kind {
     KIND_NONE,
-    KIND_LAUNCH,        /* one kernel; its arguments are in registers and stack slots, or in a config structure */
+    KIND_LAUNCH,        /* launch of one kernel; the call's arguments are in registers and stack slots, or in a config
+                           structure */
     KIND_LAUNCH_LEGACY, /* earlier KIND_SHAPE calls have set block size and shared memory */
     KIND_LAUNCH_LIST,   /* ARG_COUNT kernels, each described by a structure as large as the row's memory block */
     KIND_LAUNCH_ITEMS,  /* the grid is in work items, not in blocks */

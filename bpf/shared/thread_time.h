@@ -6,7 +6,7 @@
 #include "histogram.h"
 #include "process.h"
 
-#define PLACES_MAX 16384 /* maximum number of live threads in a table */
+#define PLACES_MAX 16384 /* slots in a table of threads (base/places.bpf.h); each live thread takes one */
 
 enum time_part {
     TIME_CPU, /* on a CPU, in no call */

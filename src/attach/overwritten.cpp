@@ -185,10 +185,9 @@ void Attacher::attach_again(const Targets::Found& found)
     if ((file->suspended && !known_by_another) || file->times_suspended > reports_per_file_max)
         return;
     if (found.moved && !file->users.empty())
-        remarks_.push_back(
-            fmt::format("{} was copied up by overlayfs: calls of processes that mapped it before are counted "
-                        "only if another path leads to the old file",
-                        file->path));
+        remarks_.push_back(fmt::format("overlayfs has replaced {} by a copy: processes that mapped the original are "
+                                       "counted only if another path leads to the original",
+                                       file->path));
     if (!found.why.empty())
         remarks_.push_back(fmt::format("{} was overwritten and is no longer traced: {}", file->path, found.why));
     else

@@ -123,7 +123,7 @@ public:
                 for (size_t number = 0; number <= lost_in_calls; number++)
                     held_[number].reset();
                 held_[0] = std::move(result);
-            } else if (!is_conditional(word)) { // assumed to be a null check that is not taken
+            } else if (!is_conditional(word)) { // a conditional branch is assumed to be a null check that is not taken
                 follow(word);
             }
         }

@@ -76,7 +76,7 @@ void check_flame_options(const Options& options);
 std::unique_ptr<Output> make_folded_output(const Options& options);
 
 // Output for --svg, --pprof and --speedscope, which writes files in addition to the normal output. Throws Error if a
-// file cannot be opened; check() throws if one could not be written.
+// file cannot be opened. If a file cannot be written later, the output's check() throws Error.
 SideOutput make_flames_output(const Options& options);
 
 } // namespace gpusnoop

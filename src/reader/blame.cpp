@@ -87,8 +87,9 @@ void Blame::strike(pid_t process, uint64_t user, std::string_view what, std::str
         report_(what.empty() ? fmt::format("process {}: {}; {}", process, why, consequence_)
                              : fmt::format("{} (process {}): {}; {}", what, process, why, consequence_));
     if (++strikes_[user] == strikes_max)
-        report_(fmt::format("files of the user of process {} made {} helpers hang or crash: {}", process, strikes_max,
-                            user_consequence_.empty() ? consequence_ : user_consequence_));
+        report_(
+            fmt::format("files of one user (of process {}, most recently) made {} helper processes hang or crash: {}",
+                        process, strikes_max, user_consequence_.empty() ? consequence_ : user_consequence_));
 }
 
 void Blame::blocked_helper(uint64_t user, Clock::duration took, Clock::time_point now)

@@ -17,7 +17,8 @@ class CallSample {
 public:
     // In all functions, work_ns is the CPU time that the process has used so far, without the time spent in probes.
     // Wall time would bias the estimate, because windows tend to begin and end while the process runs, not while it
-    // waits for a CPU. Sampling starts at the constructor's work_ns; the caller counts earlier calls.
+    // waits for a CPU. Sampling starts at the work_ns passed to the constructor. CUDA calls before that time are not
+    // included.
     explicit CallSample(uint64_t work_ns) : since_ns_(work_ns) {}
 
     void open(uint64_t work_ns) { opened_ns_ = work_ns; }

@@ -36,7 +36,7 @@ struct AllocationKey : CallKey {
 struct AllocationGroup {
     WhoSeen who;
     std::array<Amount, HOLDINGS> held;
-    uint64_t allocs = 0; // successful allocations; kinds that is_memory() excludes count only with --by kind
+    uint64_t allocs = 0; // successful allocations; those for which is_memory() is false are counted only with --by kind
     uint64_t frees = 0;
     uint64_t allocated_bytes = 0;
     uint64_t freed_bytes = 0;
