@@ -86,34 +86,39 @@ INLINE bool may_forward(u64 cookie)
     return cookie & COOKIE_OF_DRIVER && forwarding_files >> (driver_number(cookie) & 63) & 1;
 }
 
-static long note_file(struct task_struct* task, struct vm_area_struct* vma, u64* found)
+static long note_file(struct task_struct* task, struct vm_area_struct* vma, struct mapped_file** mapped)
 {
     struct file* file = vma->vm_file;
-    if (file)
-        *found = opaque((u64)file->f_inode->i_sb->s_dev << 32 ^ file->f_inode->i_ino);
+    (*mapped)->start = vma->vm_start;
+    (*mapped)->end = vma->vm_end;
+    (*mapped)->file = file ? opaque((u64)file->f_inode->i_sb->s_dev << 32 ^ file->f_inode->i_ino) : 0;
     return 0;
 }
 
-/* Identifies the file mapped at an address. Returns 0 if no file is mapped there, or while another thread changes the
- * mappings. */
-INLINE u64 file_at(struct task_struct* task, u64 address)
+#define MAPPINGS_LOCKED (-16) /* -EBUSY: bpf_find_vma() does not wait for mmap_lock (since Linux 5.17) */
+
+/* Identifies the file mapped at an address. Returns 0 if no file is mapped there. `mapped` holds the mapping that the
+ * last successful lookup found, and receives the new one. While the mappings are locked, only an address in that
+ * mapping has a known file; for any other address, the result is 0. */
+INLINE u64 file_at(struct task_struct* task, struct mapped_file* mapped, u64 address)
 {
-    u64 found = 0;
-    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_find_vma))
-        bpf_find_vma(task, address, note_file, &found, 0);
-    return found;
+    if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_find_vma))
+        return 0;
+    long error = bpf_find_vma(task, address, note_file, &mapped, 0);
+    bool same = error == MAPPINGS_LOCKED && address - mapped->start < mapped->end - mapped->start;
+    return !error || same ? mapped->file : 0;
 }
 
 /* True if a call of a function in driver file `file`, made from address `caller`, is nested in the outer call. The
  * outer call's frame is still on the stack, but the outer call may already have returned. A call of the same driver is
  * nested only if it is made from that driver's own file. A call of another driver is nested unless it is made from the
  * file that made the outer call. */
-INLINE bool is_around(struct task_struct* task, const struct outer_call* outer, u32 file, u64 caller, u64 ip)
+INLINE bool is_around(struct task_struct* task, struct thread_state* thread, u32 file, u64 caller, u64 ip)
 {
-    u64 from = file_at(task, caller);
-    if (outer->file == file)
-        return from && from == file_at(task, ip);
-    return !from || from != file_at(task, outer->frame.return_address);
+    u64 from = file_at(task, &thread->mapped[ADDRESS_OF_CALLER], caller);
+    if (thread->outer.file == file)
+        return from && from == file_at(task, &thread->mapped[ADDRESS_OF_FUNCTION], ip);
+    return !from || from != file_at(task, &thread->mapped[ADDRESS_OF_OUTER_CALLER], thread->outer.frame.return_address);
 }
 
 /* True if the outer call has jumped to a function of this file and kind. Both calls then have the same stack pointer
@@ -151,7 +156,7 @@ VERIFIED_ONCE int is_part_of_outer(u64 sp, u64 caller, u64 fp, u64 ip, u64 probe
     u32 file = driver_number(probe), kind = probe;
     if (outer->frame.sp == sp
             ? is_jump(task, outer, file, caller, kind, hook_bit(probe))
-            : outer->frame.sp && is_running(task, &outer->frame, sp, fp) && is_around(task, outer, file, caller, ip))
+            : outer->frame.sp && is_running(task, &outer->frame, sp, fp) && is_around(task, thread, file, caller, ip))
         return 1;
     *outer = (struct outer_call){.frame = {.sp = sp, .return_address = caller}, .file = file, .kind = kind};
     return 0;

@@ -83,9 +83,25 @@ struct outer_call {
     u64 jump_hooks; /* hooks that have handled that jump, one bit per hook */
 };
 
+/* The mapping that the last lookup of a file found (file_at()). A lookup fails while another thread, or the attachment
+ * of a probe, has locked the process's mappings; this mapping then answers instead. */
+struct mapped_file {
+    u64 start; /* addresses of the mapping */
+    u64 end;
+    u64 file; /* returned by file_at() */
+};
+
+enum address_role {
+    ADDRESS_OF_CALLER,
+    ADDRESS_OF_FUNCTION,
+    ADDRESS_OF_OUTER_CALLER,
+    ADDRESS_ROLES,
+};
+
 struct thread_state {
     struct runtime_call runtime;
     struct outer_call outer;
+    struct mapped_file mapped[ADDRESS_ROLES];
     u64 last_launch_ns;
     u64 context;               /* handle of the current context; 0: unknown */
     u64 below[CONTEXTS_BELOW]; /* contexts below the current one, which become current again after pops */

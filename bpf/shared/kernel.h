@@ -98,6 +98,7 @@ struct pci_dev {
 
 struct vm_area_struct {
     unsigned long vm_start;
+    unsigned long vm_end;
     unsigned long vm_flags;
     unsigned long vm_pgoff;
     struct file* vm_file;

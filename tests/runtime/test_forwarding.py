@@ -183,6 +183,53 @@ def ignores_calls_of_the_driver_itself(mode):
           {"launches": 503, "waits": 0, "allocs": 0, "frees": 0, "copies": 0, "live_bytes": 0}, "calls")
 
 
+calls_while_locked = """
+import ctypes, mmap, sys, threading
+cuda, libc = ctypes.CDLL(sys.argv[1]), ctypes.CDLL(None)
+cuda.cuInit(0)
+context, module, function = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+cuda.cuCtxSetCurrent(context)
+cuda.cuModuleLoadData(ctypes.byref(module), b"x")
+cuda.cuModuleGetFunction(ctypes.byref(function), module, b"vecadd")
+size = 64 << 20
+libc.mmap.restype, libc.mmap.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+memory = libc.mmap(None, size, 3, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE, -1, 0)
+finished = False
+def lock():
+    while not finished:
+        for protection in (mmap.PROT_READ, mmap.PROT_READ | mmap.PROT_WRITE):
+            libc.mprotect(memory, size, protection)
+def launch(times):
+    for i in range(times):
+        assert cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, None, None, None) == 0
+print("up", flush=True)
+sys.stdin.readline()
+launch(10)
+other = threading.Thread(target=lock)
+other.start()
+launch(490)
+finished = True
+other.join()
+"""
+
+
+@case(tool="cudatop")
+def ignores_calls_while_mappings_are_locked():
+    """Another thread changes the mappings all the time, so most lookups of the file at an address fail."""
+    program = subprocess.Popen([sys.executable, "-c", calls_while_locked, harness.standin / "forward/busy/libcuda.so.1"], text=True,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    kill_at_end(program)
+    equal(program.stdout.readline(), "up\n", "the program has started")
+    tool = Tool("-p", program.pid)
+    program.communicate("\n")
+    equal(program.returncode, 0, "exit status")
+    row, = (row for row in tool.finish().rows if row["by"] == "pid")
+    equal({key: row.get(key) for key in ("launches", "waits", "allocs", "frees", "copies")},
+          {"launches": 500, "waits": 0, "allocs": 0, "frees": 0, "copies": 0}, "calls")
+
+
 calls_inside = """
 import ctypes, sys, time, os
 cuda = ctypes.CDLL(sys.argv[1])
