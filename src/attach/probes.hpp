@@ -120,8 +120,8 @@ inline constexpr CallSet alloc_calls =
 inline constexpr CallSet free_calls = calls_of({KIND_FREE});
 inline constexpr CallSet handle_calls = calls_of({KIND_PHYSICAL_FREE, KIND_PHYSICAL_RETAIN, KIND_UNMAP});
 
-// Handled by address.bpf.h, which tracks the memory type of addresses. Excludes allocations without a memory type, such
-// as arrays, pools and reserved addresses.
+// Calls that address.bpf.h handles to track the memory type of addresses. Excludes allocations without a memory type,
+// such as arrays, pools and reserved addresses.
 constexpr bool changes_memory(const probe_row& row)
 {
     return (row.kind != KIND_ALLOC && row.kind != KIND_FREE) || row.memory != MEMORY_UNKNOWN;
@@ -131,33 +131,33 @@ inline constexpr CallSet memory_calls =
               KIND_CONTEXT_DESTROY, KIND_INIT},
              changes_memory);
 
-// Handled by context.bpf.h: kernel names, captures, and the current device of a thread. note_calls need no return
-// probe.
+// Calls that context.bpf.h handles to track kernel names, captures, and the current device of each thread. note_calls
+// need no return probe.
 inline constexpr CallSet lookup_calls = calls_of({KIND_GET_FUNCTION, KIND_GET_ALIAS});
 inline constexpr CallSet capture_calls = calls_of({KIND_CAPTURE_BEGIN, KIND_CAPTURE_END});
 inline constexpr CallSet device_calls = calls_of(
     {KIND_CONTEXT_NEW, KIND_CONTEXT_CREATE, KIND_CONTEXT_SET, KIND_CONTEXT_PUSH, KIND_CONTEXT_POP, KIND_DEVICE_SET});
 inline constexpr CallSet note_calls = calls_of({KIND_SHAPE, KIND_REGISTER});
 
-// Handled by context.bpf.h: streams, for tools that track captures, and ends of contexts, for tools that do not track
-// memory.
+// Calls that context.bpf.h handles, too: stream_calls for tools that track captures, and context_ends for tools that do
+// not track memory.
 inline constexpr CallSet stream_calls = calls_of({KIND_STREAM_NEW, KIND_STREAM_DESTROY});
 inline constexpr CallSet context_ends = calls_of({KIND_CONTEXT_DESTROY, KIND_CONTEXT_RELEASE});
 inline constexpr std::string_view stale_streams =
     "launches count as captured if their stream reuses the handle of a stream that was destroyed "
     "during a capture";
-inline constexpr std::string_view stale_devices = "devices are wrong after a context is destroyed";
+inline constexpr std::string_view stale_devices = "calls may show the wrong device after a context is destroyed";
 
-// Handled by graph.bpf.h: the contents of graphs, including captured graphs.
+// Calls that graph.bpf.h handles to track the contents of graphs, including captured graphs.
 inline constexpr CallSet graph_calls = calls_of({KIND_GRAPH_NEW, KIND_GRAPH_NODE, KIND_GRAPH_DESTROY,
                                                  KIND_GRAPH_INSTANTIATE, KIND_GRAPH_UPDATE, KIND_EXEC_DESTROY});
 inline constexpr CallSet event_calls = calls_of({KIND_EVENT_RECORD, KIND_EVENT_WAIT, KIND_EVENT_DESTROY});
 
-// Handled by nccl.bpf.h.
+// NCCL calls that nccl.bpf.h handles.
 inline constexpr CallSet nccl_calls = calls_of({KIND_COLLECTIVE, KIND_MESSAGE, KIND_GROUP_BEGIN, KIND_GROUP_END,
                                                 KIND_GROUP_DROP, KIND_COMM_NEW, KIND_COMM_DESTROY, KIND_COMM_QUERY});
 
-// Handled by nccl.bpf.h: waits that return when the device has finished work.
+// Waits that nccl.bpf.h handles: those that return when the device has finished work.
 constexpr bool waits_for_work(const probe_row& row)
 {
     return row.wait == WAIT_STREAM || row.wait == WAIT_CONTEXT || row.wait == WAIT_EVENT;

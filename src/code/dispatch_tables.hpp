@@ -86,7 +86,8 @@ public:
         return stack_ <= 0;
     }
 
-    // False for a store outside the function's own frame, because the caller's frame may hold arguments.
+    // Tracks a store to the stack. Returns false if it is outside the function's own frame: it might change arguments
+    // in the caller's frame.
     bool store(int64_t at, int64_t bytes, const TrackedValue& value)
     {
         if (at < stack_ || at + bytes > 0)

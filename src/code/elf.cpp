@@ -83,7 +83,8 @@ void check_header(const Fd& file, uint64_t file_size)
 }
 
 // Returns a section as an array. libelf reads the section at the first call and keeps it until elf_end(). The bytes are
-// used without conversion, because the file has the host's byte order and word size. malloc() has aligned them.
+// used without conversion, because the file has the host's byte order and word size. They are aligned, because libelf
+// reads sections into memory from malloc().
 template<typename T>
 std::span<const T> entries(Elf_Scn* section, uint64_t max_size)
 {

@@ -169,7 +169,8 @@ PendingCallsAnswer PendingCallSearch::answer(const PendingCallsQuestion& questio
                     add_entries(image, frame.code, entries);
             answer.calls[i] = outermost_call(frames, entries);
         }
-    } catch (const std::bad_alloc&) { // the remaining threads get no call; memory is freed for the next process
+    } catch (const std::bad_alloc&) {
+        // The calls of the remaining threads stay unknown. Free memory for the next question.
         defined_.clear();
         modules_.forget();
     } catch (const Error&) {}

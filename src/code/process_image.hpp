@@ -38,7 +38,7 @@ public:
     void forget() { known_.clear(); }
 
 private:
-    // By device and inode. The inode number is not reused while the module keeps the file open.
+    // Modules by device and inode number. A module keeps its file open, so that the inode number is not reused.
     std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<const Module>> known_;
     std::shared_ptr<const Module> vdso_;
 };

@@ -204,8 +204,8 @@ bool KernelNames::apply(Message message)
     const auto unnamed = process.unnamed.find(answer->handle);
     const bool awaited = unnamed != process.unnamed.end() && std::exchange(unnamed->second.pending, false);
     if (answer->name.empty()) {
-        // If the text could not be read, the answer to a question of kind `text` still has a source. The address is
-        // then cleared, so that the next lookup is a search.
+        // An answer without a name but with a source belongs to a question of kind `text`: the helper could not read
+        // the name at the address. Clearing the address makes the next question a search.
         const auto unread = process.unread.find(answer->handle);
         const bool of_text = answer->source != NameSource::none && unread != process.unread.end();
         if (of_text)

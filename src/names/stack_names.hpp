@@ -43,9 +43,10 @@ private:
         const std::string* find(const Key& key) const;
 
         uint64_t generation = 0;            // StackAnswer::generation
-        std::map<Key, std::string> lasting; // names that are kept until the generation changes
-        std::map<Key, std::string> passing; // names kept for one second only, because a file may be mapped there later
-        std::set<Key> awaited;              // addresses that were sent to the helper in this second
+        std::map<Key, std::string> lasting; // names kept until the generation changes
+        // names kept for one second only: long names, and names of addresses at which a file may be mapped later
+        std::map<Key, std::string> passing;
+        std::set<Key> awaited; // addresses that were sent to the helper in this second
         std::chrono::steady_clock::time_point passing_since;
     };
 

@@ -76,7 +76,7 @@ MetricsServer::MetricsServer(std::string_view text) : events_(epoll_create1(EPOL
     const auto address = parse(text);
     if (!address)
         throw UsageError(
-            fmt::format("--listen takes PORT, ADDRESS:PORT or [ADDRESS]:PORT, in numbers, not '{}'", text));
+            fmt::format("--listen takes PORT, ADDRESS:PORT or [ADDRESS]:PORT with a numeric address, not '{}'", text));
     listening_ = Fd(socket(address->generic()->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     const int yes = 1;
     if (!events_ || !listening_ || setsockopt(listening_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 ||

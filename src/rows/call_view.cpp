@@ -42,7 +42,7 @@ void parse_by(std::string_view list, CallView& view, std::span<const Dimension> 
     parse_dimensions(list, names, [&](std::string_view name) {
         return find(own, name) || find(shared, name) || view.who.parse(name);
     });
-    view.who.pid |= view.stream; // a stream belongs to a process
+    view.who.pid |= view.stream; // different processes may have streams with the same handle
 }
 
 size_t measure_number(std::string_view asked, std::span<const std::string_view> names)

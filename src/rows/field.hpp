@@ -17,7 +17,7 @@ namespace gpusnoop {
 
 enum class Shown : uint8_t { no, json, text, both };
 
-// Of: the types that a value is computed from, which are a row's key and group, or an event. Context: data shared by
+// Of: types of the objects from which a value is computed: a row's key and group, or an event. Context: data shared by
 // all rows.
 template<class Context, class... Of>
 struct Field {

@@ -56,8 +56,8 @@ uint64_t take_up_to(uint64_t& ns, uint64_t most)
 
 // Corrects times that are negative (modulo 2^64) because an earlier report overstated them. How long a thread waited
 // for a CPU, and why, is known only when the thread runs again, and some kernels report a context switch late. Until
-// then, time is attributed to the state that the thread appears to be in. The excess is subtracted first from run-queue
-// wait, throttling and CPU time.
+// then, time is attributed to the state that the thread appears to be in. The excess is subtracted from run-queue wait,
+// throttling and CPU time, in this order, and only then from the other times.
 void remove_excess(TimeParts& ns)
 {
     uint64_t too_much = 0;
@@ -138,7 +138,8 @@ std::optional<thread_time> ThreadTimes::consistent_copy(uint32_t place) const
     return std::nullopt;
 }
 
-// Call only for a thread that has ended: only then does the kernel side no longer write to its place.
+// Frees a thread's place (index) in the kernel side's table. Call it only after the thread has ended, because the
+// kernel side may write to the place until then.
 void ThreadTimes::free_place(uint32_t place)
 {
     volatile auto* bytes = reinterpret_cast<volatile unsigned char*>(&table_[place]);

@@ -299,7 +299,7 @@ void Gatekeeper::expire()
             keep_capabilities(capabilities))
             Gatekeeper(policy, Connection(Fd(Child::first_fd)), Connection(Fd(Child::first_fd + 1))).serve();
     } catch (const std::bad_alloc&) {
-        _exit(1); // no filter is installed yet
+        _exit(1); // no filter is installed yet, so no process waits for an answer
     }
     _exit(0);
 }

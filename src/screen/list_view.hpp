@@ -21,7 +21,7 @@ struct ListLine {
 struct ListView {
     Regions regions;
     int gpus_side_by_side = 1;
-    std::vector<Rect> facts; // position of each fact, relative to the region
+    std::vector<Rect> facts; // position of each of Snapshot::facts, relative to regions.facts
     std::vector<ListLine> lines;
     int rows = 0;                // number of rows, including hidden rows in folded branches
     int selected = -1;           // index of the selected line; -1: none

@@ -39,7 +39,8 @@ std::string unescape(std::string_view text)
     return plain;
 }
 
-// Returns the controller that the kernel side prefers among the mount's options.
+// Returns the mount's controller, given its mount options. If it has several, returns the one that the kernel side
+// prefers.
 cgroup_controller controller_among(const std::string& options)
 {
     std::set<std::string, std::less<>> words;

@@ -193,13 +193,13 @@ private:
     void read_of_user(std::string_view name, std::string_view parent);
     void read_of_node(std::string_view name, std::string_view parent);
 
-    // Author of the following names. Names chosen by a container are ignored.
+    // Author of the names that follow in the path. Names chosen by a container are ignored.
     enum class By : uint8_t { host, user, container, node };
 
     bool nodes_; // see Delegation
     By by_ = By::host;
     CgroupOwner owner_;
-    std::optional<uint32_t> user_; // the author, if by_ is By::user; nullopt: unknown
+    std::optional<uint32_t> user_; // uid of the author if by_ is By::user; nullopt: unknown
     bool has_units_ = false;       // user_ runs a systemd instance, which creates units
     std::string uuid_;             // id of a container of Garden or Mesos, or of an ECS task
     std::string pod_of_node_;

@@ -80,8 +80,8 @@ public:
     // Makes info() and thread_name() read names again, because names change (prctl, exec). Forgets threads whose names
     // were not used since the last refresh().
     void refresh();
-    // First adds to `pids` the processes whose first record was read only after they had exited. Then returns the
-    // images of `pids` that have ended, and removes pids without a running image from `pids`.
+    // pids: processes that may have exited; adds those whose first record was read only after their exit. Returns the
+    // images of these processes that have ended, and removes from `pids` all processes without a running image.
     std::vector<ImageId> extract_exited(std::set<uint32_t>& pids);
     std::set<uint32_t> pids() const; // pids of all known images
     // Returns the pids of known processes that have exited, even if another process now has the pid.
