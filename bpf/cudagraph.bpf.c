@@ -65,7 +65,7 @@ INLINE int launch_begins(struct pt_regs* ctx, bool often)
             key->flags |= CALL_RECORDED;
             kept.capture = number;
             if (!need_return)
-                add_child(&kept); /* without a return probe, added even if the launch then fails */
+                add_child(&kept); /* without a return probe, failed launches are not detected, so they are added, too */
         }
     }
     u64 now = measure_latency || emit_events ? bpf_ktime_get_ns() : 0;

@@ -214,8 +214,8 @@ struct ended_call {
     u64 duration_ns;
 };
 
-/* Ends the call that is returning. The result is the state of its thread, or NULL if the call's entry was not kept or
- * the call does not count. */
+/* Ends the call that is returning. Returns the state of the thread. Returns NULL if the call's entry was not recorded,
+ * or if only failed calls are counted and this call succeeded. */
 INLINE struct thread_state* end_call_as(struct pt_regs* ctx, struct task_struct* task, u64 part,
                                         struct ended_call* ended)
 {

@@ -50,7 +50,8 @@ OWN_FRAME int is_idle_now(u64 cookie, u32 phase)
     return !second && thread->handled_by_second & hook_bit(cookie);
 }
 
-/* True if the probe with this cookie must not count the call, because the other attachment's probe counts it. */
+/* True if the probe with this cookie must not count the call, because a probe of the other attachment (the first or the
+ * second) counts the call. */
 INLINE bool is_idle_cookie(u64 cookie)
 {
     u32 phase = attach_phase;
@@ -391,7 +392,8 @@ INLINE u32 fired_row(struct pt_regs* ctx, u32 only)
     return row_number(ctx, only);
 }
 
-/* Returns the row number of the probe that fired, or 0 if the thread is not traced or the hit does not count. */
+/* Returns the row number of the probe that fired. Returns 0 if the thread is not traced, or in the cases described at
+ * row_number(). */
 INLINE u32 traced_row_of(struct pt_regs* ctx, struct task_struct* task, u32 only)
 {
     return is_traced(task) ? fired_row(ctx, only) : 0;
@@ -408,8 +410,8 @@ INLINE u32 traced_row_of_process(struct pt_regs* ctx, struct task_struct* task)
     return is_traced_process(task) ? fired_row(ctx, 0) : 0;
 }
 
-/* Counts a loss for a return whose entry was not recorded. Ignores threads that are not traced (with of_process:
- * threads of processes that are not traced). */
+/* Counts a loss for a return whose entry was not recorded. Does nothing if the thread is not traced. If of_process is
+ * set, does nothing only if the thread's process is not traced. */
 OWN_FRAME int lose_unmatched_return(struct task_struct* task, u32 of_process)
 {
     if (task && (of_process ? is_traced_process(task) : is_traced(task)))
@@ -417,7 +419,8 @@ OWN_FRAME int lose_unmatched_return(struct task_struct* task, u32 of_process)
     return 0;
 }
 
-/* A call that is not counted, but tracked because it changes the meaning of later calls. */
+/* A call that is tracked but not counted. It changes state on which later calls depend, for example the current
+ * context. */
 struct followed {
     struct task_struct* task;
     struct thread_state* thread; /* set only when the call returns */

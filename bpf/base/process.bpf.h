@@ -359,8 +359,8 @@ OWN_FRAME int introduce_guarded(u64 image, u64 v2, u64 v1)
     return send_if_new(image, v2, v1);
 }
 
-/* Sends the process of an image to the front end, once. Called when a row or other state of the process is created, and
- * for -e when a CPU's lines switch to another process. */
+/* Sends the process of an image to the front end, once. Called when a row or other state of the process is created.
+ * With -e, also called when a CPU writes a line whose process differs from that of its previous line. */
 INLINE void introduce(const struct image* image, struct cgroups cgroups)
 {
     if (GUARDED && !GUARDED_CALLS)

@@ -91,8 +91,8 @@ enum row_admission {
     ROW_COARSE, /* the share is used up, and the ring buffer is half full: count the call in a less detailed row */
 };
 
-/* Like charge(), but for rows of the table `calls`. No refund is needed, because the front end sets the number of rows
- * after each read, and changes rows_since when a new generation of rows begins. */
+/* Like charge(), but for rows of the table `calls`. Deleted rows need not be uncharged: the front end sets the total
+ * number of rows each time that it has read the table, and changes rows_since when a new generation of rows begins. */
 INLINE int row_admission(u64 image_word, u64 capacity)
 {
     struct image image = image_of_word(image_word);

@@ -22,8 +22,8 @@
 #define VERIFIED_ONCE __attribute__((noinline))
 
 /* Static function that is not inlined, so its stack frame occupies stack only while the function runs. Before 6.13, the
- * frames of a call chain may have 512 bytes in total (tests/kernels/stacks.py). Rare paths are also such functions, so
- * that they do not take registers and stack from the common paths. */
+ * frames of a call chain may have 512 bytes in total (tests/kernels/stacks.py). Also used for rare paths, so that they
+ * do not take registers and stack from the common paths. */
 #define OWN_FRAME static __attribute__((noinline))
 
 __u64 opaque_zero = 0;

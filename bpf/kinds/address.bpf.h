@@ -284,8 +284,8 @@ CALL_PROGRAMS(memory, memory_entry_body, memory_return_body)
 #define S_IFMT 0170000
 #define S_IFREG 0100000
 
-/* Sets *host to 1 if the mapping is host memory: accessible, and either anonymous or of a regular file. Reserved
- * addresses are not accessible, and drivers map character devices. */
+/* Sets *host to 1 if the mapping is host memory: accessible, and either anonymous or of a regular file. This excludes
+ * reserved addresses, which are not accessible, and mappings by drivers, whose file is a character device. */
 static long classify_vma(struct task_struct* task, struct vm_area_struct* vma, u64* host)
 {
     u64 mode = S_IFREG;

@@ -147,8 +147,8 @@ INLINE struct pt_regs* regs_of(struct task_struct* task)
     return (struct pt_regs*)bpf_task_pt_regs(task);
 }
 
-/* True if a thread that blocks or does disk I/O is in a page fault. The system call number shows only that the thread
- * is in an exception, but no exceptions except page faults block or do disk I/O. */
+/* True if a thread that blocks or does disk I/O is in a page fault. NO_SYSTEM_CALL shows only that the thread is in an
+ * exception. Page faults are the only exceptions that block or do disk I/O. */
 INLINE bool is_in_page_fault(struct task_struct* task)
 {
     return SYSTEM_CALL_NUMBER(regs_of(task)) == (u64)NO_SYSTEM_CALL;

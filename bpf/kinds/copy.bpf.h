@@ -203,8 +203,8 @@ INLINE void read_copy(struct arguments* arguments, const volatile struct probe_r
         call->key.copy.direction = row->direction;
 }
 
-/* Begins a copy, and reads all its data except sizes, direction and addresses. Returns NULL if the copy does not
- * count. */
+/* Begins a copy, and reads all its data except sizes, direction and addresses. Returns NULL if the copy is not
+ * counted. */
 INLINE const volatile struct probe_row* begin_copy(struct pt_regs* ctx, struct task_struct* task, u32 number,
                                                    struct arguments* arguments, struct ended_call* call)
 {
@@ -363,7 +363,7 @@ INLINE void record_batch(struct batch_walk* walk)
         lose(LOSS_ARGUMENTS, 1);
 }
 
-/* Reads the data that all copies of a batch have in common. Returns false if the call does not count. */
+/* Reads the data that all copies of a batch have in common. Returns false if the call is not counted. */
 OWN_FRAME int begin_batch(struct pt_regs* ctx, u32 number, struct arguments* arguments, struct ended_call* call,
                           struct open_call* room)
 {

@@ -133,7 +133,8 @@ OWN_FRAME int count_running(struct gap_record* record)
 {
     struct task_struct* task = (void*)bpf_get_current_task();
     struct running_count count = {
-        /* Read as a word: the field's type changes in Linux 7.3, and the verifier allows no indexing of it. */
+        /* The field is read as a word, because its type changes in Linux 7.3, and the verifier rejects array accesses
+         * through it. */
         .queues = (void*)kernel_word(&READ(task, se.cfs_rq, tg)->cfs_rq),
         .mask = (void*)task + bpf_core_field_offset(struct task_struct, cpus_mask),
     };
@@ -199,7 +200,7 @@ INLINE void forget_gap(const struct thread_state* thread)
 
 bool naming = false; /* set by the front end: see kinds/launch.bpf.h */
 
-#define AROUND 0 /* index of the word that holds the thread's TIME_CALL_BITS from before the call */
+#define AROUND 0 /* index of the open call's word that holds the thread's TIME_CALL_BITS at the call's entry */
 
 INLINE u64 part_of_call(const volatile struct probe_row* row)
 {

@@ -29,8 +29,8 @@ INLINE void graph_made(const struct image* image, u64 handle, const struct graph
         lose(LOSS_STATE, 1);
 }
 
-/* Before a call that destroys a graph returns, the graph's handle may already be reused. So during the call, the
- * graph's entry is stored under a key that is made from the graph's id and differs from all handles. */
+/* The handle of a destroyed graph may be reused before the destroying call returns. So during this call, the graph's
+ * entry is stored under a key that is made from the graph's id and differs from all handles. */
 INLINE struct handle_number destroying_key(const struct image* image, u64 number)
 {
     return (struct handle_number){.image = *image, .number = number | 1ull << 63};

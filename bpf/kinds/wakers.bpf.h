@@ -220,8 +220,8 @@ INLINE struct thread_time* time_of_any(const struct thread_state* thread, struct
     return followed ? &followed->time : 0;
 }
 
-/* Ends a period. In period->ns, replaces the totals at the period's start by the time spent in each part. Returns the
- * period's length in ns. */
+/* Ends a period. Replaces the totals in period->ns, which are from the period's start, by the time spent in each part
+ * during the period. Returns the period's length in ns. */
 OWN_FRAME u64 end_period(struct period* period, const struct thread_time* time)
 {
     u64 took = 0;
@@ -263,7 +263,7 @@ OWN_FRAME int note_wakeup(struct task_struct* task, u32 steps)
     if (!followed)
         return begin_following(task, steps + 1);
     if (followed->steps <= steps)
-        return 0; /* `task` is nearer to a CUDA thread than the woken thread, so this wake-up does not end its period */
+        return 0; /* `task` has a shorter chain of wake-ups to a CUDA thread, so this wake-up is not recorded */
     struct thread_time* time = &followed->time;
     sync_on_cpu(task, 0, time);
     switch_part(time, 0, 0, 0, UP_TO_NOW);

@@ -25,8 +25,9 @@
 /* Phases of the switch from the first to the second attachment. */
 enum attach_phase {
     ATTACH_FIRST = 0,
-    ATTACH_PENDING = 1, /* hits of the first attachment count while the second attachment is being made */
-    ATTACH_BOTH = 2,    /* hits of the second count; hits of the first count only if the second did not see them */
+    ATTACH_PENDING = 1, /* the second attachment is being made; only hits of the first attachment are counted */
+    ATTACH_BOTH = 2,    /* hits of the second attachment are counted; a hit of the first is counted only if the second
+                           did not see it */
     ATTACH_SECOND = COOKIE_SECOND,
 };
 
@@ -36,7 +37,7 @@ enum hit {
     HITS,
 };
 
-/* WORD_ZERO is the word of an argument that the call does not have. It reads as 0. */
+/* If a call does not have an argument, the argument's word is WORD_ZERO, which reads as 0. */
 #if defined(__TARGET_ARCH_x86) || defined(__x86_64__)
 #define ARGUMENT_REGISTERS 6
 #define WORD_ZERO 6 /* index of the constant 0 among the words */
@@ -50,7 +51,7 @@ enum hit {
 #define WORD_BLOCK 8             /* first word of the block */
 #define BLOCK_WORDS_MAX 32
 #define LAUNCH_WORDS_MAX 8 /* maximum size in words of a block that is read at once; a power of two */
-#define WORDS 16           /* size of the array for registers, constants and a block that is read at once */
+#define WORDS 16           /* number of words in the array of registers, constants and a block that is read at once */
 
 /* Part of a word. The bits control how operand_part() shifts the word. */
 enum part {

@@ -72,7 +72,7 @@ struct thread_time {
     __u32 tid;
     __u32 other_syscall; /* 1 + the number of the last system call that blocked the thread as TIME_OTHER; 0: none */
     __u32 apis;          /* API layers that the thread has called, one bit per value of enum probe_layer */
-    __u32 collective;    /* row in the probe table of the last NCCL function that it called, if requested; 0: none */
+    __u32 collective;    /* row in the probe table of the last NCCL function that it called; 0: none, or not traced */
     __u64 collectives;   /* number of NCCL calls */
     __u64 interrupted;   /* value of TIME_OFF_BITS when the last hardware interrupt began */
     __u64 blocked;       /* number of times that it left its CPU to wait */
