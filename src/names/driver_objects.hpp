@@ -69,8 +69,9 @@ public:
     // names from this library are not trusted any more.
     void learn(pid_t pid, const Library& library, uint64_t handle, std::string_view name);
 
-    // Returns the (mangled) name in the object at `handle`. nullopt while the path is not trusted. Also nullopt if the
-    // text to which the path leads is not printable, or does not have the length that is stored in the object.
+    // Returns the (mangled) name in the object at `handle`. nullopt if the library's path (hip_name_path()) is not
+    // trusted. Also nullopt if the text to which the path leads is not printable, or does not have the length that is
+    // stored in the object.
     std::optional<std::string> name(pid_t pid, const Library& library, uint64_t handle);
 
     // The number of libraries whose paths are trusted. When it grows, lookups that failed before may succeed.

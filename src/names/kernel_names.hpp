@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch handle -> kernel name. A handle is a CUfunction, a CUkernel, a runtime kernel handle, or the address of a host
-// stub. Names come from the calls that created the handle; otherwise, a helper process searches the files and memory of
-// the traced process (name_search.hpp). Once a handle has a name, the name does not change.
+// stub. Names come from the calls that created the handle. If these calls were not traced, a helper process searches
+// the files and memory of the traced process (name_search.hpp). Once a handle has a name, the name does not change.
 #pragma once
 
 #include "bpf/shared/names.h"

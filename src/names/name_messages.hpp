@@ -60,7 +60,7 @@ struct NameQuestion {
     std::string name{};
     NameSource source = NameSource::none; // source of the name or text
     uint64_t device = 0, inode = 0;       // the scanned file
-    bool scanner_is_free = false;         // whether the answer may request a scan
+    bool scanner_is_free = false;         // true if no scan is running, so that the answer may request one
 };
 
 void fields(auto& each, same_as_const<NameQuestion> auto& q)

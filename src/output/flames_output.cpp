@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::string_view kernel_suffix = " (kernel)";
 
-// Columns, by header or key, that become outer frames. They exist only if rows are grouped by them, or with -X.
+// Columns, by header or key, that become outer frames. A table has them only if its rows are grouped by them (--by), or
+// with --extra-columns.
 constexpr std::string_view owners[] = {"NAMESPACE", "POD", "CONTAINER", "OWNER", "CGROUP"};
 // Columns, by header or key. The first of them that a row has becomes the row's innermost frame.
 constexpr std::string_view operations[] = {"KERNEL", "after_kernel", "kind", "wait", "command", "OP", "CALL"};

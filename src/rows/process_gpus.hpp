@@ -43,8 +43,8 @@ public:
     {}
 
     void note_call(const call_key& call);
-    // Reads NVML's list of processes. For running processes that are not in it, reads their open files now, and again
-    // every 5 s.
+    // Reads NVML's list of processes. For running processes that are not in this list, also reads which device files
+    // are open, at most once per 5 s and process.
     void refresh(std::span<const ImageId> running, uint64_t now_ns);
 
     OnGpus of(const ImageId& image) const;
