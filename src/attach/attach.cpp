@@ -168,8 +168,8 @@ void Attacher::attach_at_start()
         };
         system_wide_ |= static_cast<size_t>(std::ranges::count_if(all, uses_cuda)) > options_.members_max;
     }
-    // Probes are attached to installed drivers before the processes that map them are known. Until then, any of these
-    // drivers may forward calls to another driver.
+    // Probes are attached to installed drivers before it is known which processes map them. Until all results are
+    // applied, every driver is assumed to forward calls to another driver.
     second_driver_until_[0] = ScanQueue::Clock::time_point::max();
     update_forwarding();
     for (const Targets::Found& found : all) {

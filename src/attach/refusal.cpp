@@ -172,8 +172,7 @@ std::string Refusal::hint() const
     switch (cause) {
     case RefusalCause::permission:
         return "a seccomp filter, a security module or a missing capability forbids it: run the tool on the host, or "
-               "in a "
-               "privileged container";
+               "in a privileged container";
     case RefusalCause::memory:
         if (detail == "ulimit -l")
             return "raise it with ulimit -l unlimited";

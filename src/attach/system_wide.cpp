@@ -37,8 +37,8 @@ bool Attacher::attach_without_main_thread(pid_t pid)
     if (!options_.may_attach_system_wide()) {
         if (without_main_thread_.insert(pid).second)
             targets_.complain(fmt::format("process {}: some or all of its calls are not counted: its main thread has "
-                                          "exited, so only system-wide probes could trace it, and on this kernel "
-                                          "return probes kill processes under seccomp",
+                                          "exited, so only system-wide probes could trace it; they are not used, "
+                                          "because on this kernel return probes kill processes under seccomp",
                                           pid));
         return false;
     }

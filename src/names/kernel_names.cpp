@@ -54,7 +54,7 @@ void KernelNames::demangle(const ImageId& image, Process& process, uint64_t hand
     }
     if (const auto readable = readable_.find(known.name.text); readable != readable_.end())
         return set_readable(process, known, readable->second);
-    known.asked = known.awaited = true; // until apply() has the answer
+    known.asked = known.awaited = true; // apply() resets `asked` when the name arrives
     const Reader::Outcome outcome = ask({.kind = NameQuestion::Kind::name,
                                          .image = image,
                                          .handle = handle,

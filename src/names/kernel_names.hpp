@@ -96,7 +96,8 @@ private:
         size_t bytes = 0; // memory charged to the budget
     };
 
-    static constexpr std::chrono::milliseconds retry_budget{50}; // per tick; the next tick continues
+    static constexpr std::chrono::milliseconds retry_budget{50}; // maximum time per tick(); the next tick() continues
+                                                                 // the retries
 
     KernelName resolve(const ImageId& image, Process& process, uint64_t handle, int depth);
     KernelName search(const ImageId& image, Process& process, uint64_t handle);

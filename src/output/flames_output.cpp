@@ -179,7 +179,7 @@ public:
                     files_.push_back({&form, ResultFile(path, form.begin, "flame graph")});
     }
 
-    // As an output for programs, it receives all rows. An output for people receives only a limited number.
+    // As an output for programs, it receives all rows. An output for people receives at most --rows of them.
     Output* for_people() override { return nullptr; }
     Output* for_programs() override { return this; }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Search for a running thread of a process, whose /proc files can be read. If the main thread has exited (pthread_exit)
-// and other threads run, /proc/PID no longer shows memory, files, root and namespaces (exit_mm() and others in
-// kernel/exit.c), but /proc/TID of another thread does.
+// Search for a running thread of a process, to inspect the process through the /proc files of that thread. If the main
+// thread has exited (pthread_exit) and other threads run, /proc/PID no longer shows memory, files, root and namespaces
+// (exit_mm() and others in kernel/exit.c), but /proc/TID of another thread does.
 #pragma once
 
 #include "bpf/shared/stack.h"

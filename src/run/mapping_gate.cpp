@@ -148,7 +148,8 @@ private:
     std::map<uint64_t, Held> held_;
 };
 
-// Waits until the child has been started and sends the filter's listener. Returns false if there will be no listener.
+// Waits until the child sends the listener of its seccomp filter. Returns false if the child has exited, or if the
+// kernel refused the filter.
 bool Gatekeeper::take_listener()
 {
     auto message = child_.receive();
@@ -254,7 +255,8 @@ void Gatekeeper::obey()
     if (!tool_.closed())
         return;
     open();
-    // If the filter is unused, the connection stays open to send the `ended` event, for which the tool waits.
+    // If no process has the filter any more, keeps the connection: serve() then sends the `ended` event, for which the
+    // tool waits.
     if (!filter_is_unused())
         tool_ = Connection(Fd());
 }

@@ -72,7 +72,7 @@ std::optional<CgroupMount> parse_mount(const std::string& line)
 // on are attributed to an unknown user.
 Delegation delegation_of(std::string_view path, const CgroupMount& mount)
 {
-    const size_t above = mount.root == "/" ? 0 : mount.root.size(); // length of the path above the mounted cgroup
+    const size_t above = mount.root == "/" ? 0 : mount.root.size(); // length of the prefix that mount.path replaces
     if ((above && !path.starts_with(mount.root)) || path.substr(above).starts_with("/.."))
         return {};
     for (size_t end = above;; end = std::min(path.find('/', end + 1), path.size())) {
