@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Waits for the device. */
+/* Calls that wait for the device. */
 #define SHOWS_WAITING
 
 #include "kinds/wait.bpf.h"

@@ -370,7 +370,7 @@ INLINE bool multiply_checked(u64* bytes, u64 factor)
     return true;
 }
 
-/* Common prologue of programs, which applies the filters and identifies the row. */
+/* Start of each probe program: applies the filters, and finds the probe's row in the probe table. */
 
 #ifdef SHOWS_WAITING /* defined before all includes, by tools that show waits in progress */
 #include "base/left_wait.bpf.h"

@@ -198,7 +198,7 @@ INLINE void forget_gap(const struct thread_state* thread)
 
 /* Calls as parts of a thread's time. If calls are nested, only the outermost counts. */
 
-bool naming = false; /* set by the front end: see kinds/launch.bpf.h */
+bool naming = false; /* set by the front end while it tracks runtime launches to find the names of driver handles */
 
 #define AROUND 0 /* index of the open call's word that holds the thread's TIME_CALL_BITS at the call's entry */
 
@@ -314,8 +314,8 @@ INLINE void call_return_body(struct pt_regs* ctx)
     }
 }
 
-/* Records the NCCL calls of a thread that uses CUDA. These calls do not change the part to which the thread's time is
- * added, but later waits of the thread may be waits for these calls. */
+/* Records the NCCL calls of a thread that uses CUDA. A thread's time in an NCCL call is not shown as a separate part.
+ * But when the thread waits for the device later, it may be waiting for the NCCL call's work. */
 INLINE int collective_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();

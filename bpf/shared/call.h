@@ -61,9 +61,10 @@ struct driver_form {
 };
 
 /* Key of a row in the table `calls`. Fields by which the tool does not group calls are 0. The key contains the
- * histogram buckets of shape, size and duration. Since the calls of a kernel use only a few buckets, the rows are a
- * sparse histogram that needs one lookup per call. Hashing the key is a large part of the cost of tracing a call. So
- * rarely used fields are at the end, and the front end makes the map's keys shorter if these fields are not needed. */
+ * histogram buckets of shape, size and duration, so counting a call in its histograms needs only one lookup. A bucket
+ * without calls has no row, and the launches of one GPU kernel usually fall into only a few buckets. Hashing the key is
+ * a large part of the cost of tracing a call. So rarely used fields are at the end, and the front end makes the map's
+ * keys shorter if these fields are not needed. */
 struct call_key {
     struct image image;
     __u8 kind; /* enum probe_kind or enum driver_entry; similar kinds of the probe table are counted under one kind,

@@ -24,7 +24,7 @@ enum shared_table {
 /* Number of entries that one process uses, for each table. */
 struct share {
     __u64 entries[SHARED_TABLES];
-    __u64 rows; /* number of rows in the table `calls` that were created in the generation `rows_since` */
+    __u64 rows; /* number of rows in the table `calls` that the process has added in the generation `rows_since` */
     __u64 rows_since;
 };
 
@@ -33,7 +33,7 @@ struct shared_taken {
     __u64 entries[SHARED_TABLES];
     __u64 rows; /* number of rows in the table `calls`; BPF programs increment it, and the front end corrects it after
                    each read */
-    __u64 rows_since; /* sequence number of the generation of rows */
+    __u64 rows_since; /* sequence number of the current generation of rows (base/call.bpf.h) */
 };
 
 #endif

@@ -39,9 +39,9 @@ enum time_part {
     TIME_ENDED = 31, /* the thread has exited or has executed another program */
 };
 
-/* A thread's current state, in the low bits of thread_time.now. TIME_CALL_BITS hold the part of the call that the
- * thread is in, or 0 if it is in no call. TIME_OFF_BITS hold the part that the thread would be in if it were in no
- * call. */
+/* A thread's current state, in the low bits of thread_time.now, as two values of enum time_part. TIME_CALL_BITS hold
+ * the kind of call that the thread is in (TIME_LAUNCH to TIME_CALL), or 0 if it is in no call. TIME_OFF_BITS hold what
+ * the thread does regardless of calls, for example TIME_CPU or TIME_LOCK. time_part_of() combines the two. */
 #define TIME_OFF_BITS 31ULL
 #define TIME_CALL_SHIFT 5
 #define TIME_CALL_BITS (7ULL << TIME_CALL_SHIFT)
@@ -81,8 +81,9 @@ struct thread_time {
     __u64 faults;        /* major page faults since its first call */
     __s32 user_stack;    /* ids of the thread's stacks when it last blocked, if requested */
     __s32 kernel_stack;
-    __u64 fault;             /* address of its last page fault, if requested */
-    struct cpu_use at_begin; /* used only if context switches are not traced */
+    __u64 fault; /* address of its last page fault, if requested */
+    /* CPU use at the thread's first call, and at its exit; set only if context switches are not traced. */
+    struct cpu_use at_begin;
     struct cpu_use at_end;
     char comm[16]; /* name at its first call, updated when it exits */
 };
