@@ -157,7 +157,7 @@ INLINE void send_line(struct task_struct* task, const struct call* call, u64 ent
     publish_line(line, number);
 }
 
-/* Called when the table is full. Sends the call to the front end, which counts it. */
+/* Called when the table `calls` is full. Sends the call to the front end, which counts it. */
 INLINE void send_spill(struct task_struct* task, const struct call* call, u64 entry_ns, u64 duration_ns)
 {
     struct call_event* event = bpf_ringbuf_reserve(&ring, sizeof(*event), 0);

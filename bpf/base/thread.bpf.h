@@ -78,7 +78,8 @@ struct outer_call {
     struct call_frame frame; /* if `sp` is 0, no call is recorded */
     u32 file;                /* number of the file that contains the function */
     u32 kind;                /* enum probe_kind, from probe_row.counted_as */
-    u32 jumped_to;           /* number of the last file that this call jumped to */
+    u32 jumped_to; /* number of the driver file to which this call last jumped (is_jump()), without a call instruction
+                    */
     u32 zero;
     u64 jump_hooks; /* hooks that have handled that jump, one bit per hook */
 };
@@ -286,8 +287,8 @@ INLINE struct open_call* open_call_at(struct thread_state* thread, u64 number)
 }
 
 /* Finds a slot for a new call, after the slots of the open calls that enclose it. Open calls with a lower stack
- * pointer, or with the same stack pointer and the same part, were left without returning (longjmp, exception). They
- * count as losses, and their slots are reused. */
+ * pointer, or with the same stack pointer and the same enum call_part, were left without returning (longjmp,
+ * exception). They count as losses, and their slots are reused. */
 INLINE struct open_call* open_call(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {
     u64 stack = sp_of(PT_REGS_SP(ctx)), count_if_left = part < PART_MEMORY ? COUNT_IF_LEFT : 0, found = OPEN_CALLS,
@@ -307,8 +308,8 @@ INLINE struct open_call* open_call(struct pt_regs* ctx, struct thread_state* thr
     return open_call_at(thread, found);
 }
 
-/* True if another open call of the same part encloses `call`. Calls that were left without returning do not count,
- * because open_call() has already closed them. */
+/* True if another open call with the same enum call_part encloses `call`. Calls that were left without returning do not
+ * count, because open_call() has already closed them. */
 INLINE bool is_inside_call(const struct thread_state* thread, const struct open_call* call)
 {
     bool inside = false;

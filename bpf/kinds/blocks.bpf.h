@@ -16,15 +16,14 @@
 
 const volatile __u64 driver_majors[CHARACTER_DEVICE_MAJORS / 64] = {}; /* bit set of the major numbers of GPU drivers */
 
-#define BY_DESCRIPTOR 0xfe /* the reason depends on the file that the call's first argument, a descriptor, refers to   \
-                            */
-#define BY_DEVICE 0xff     /* the reason is TIME_DRIVER if that file is a device of a GPU driver, else TIME_OTHER */
+#define BY_DESCRIPTOR 0xfe /* depends on the file to which the first argument, a descriptor, refers */
+#define BY_DEVICE 0xff     /* TIME_DRIVER if the first argument refers to a device of a GPU driver, else TIME_OTHER */
 
 #ifndef __NR_futex_wait
 #define __NR_futex_wait 455 /* since Linux 6.7 */
 #endif
 
-/* Why a thread is blocked (enum time_part), by the number of the system call in which it is blocked. */
+/* Why a thread is blocked (enum time_part, BY_DESCRIPTOR or BY_DEVICE), by the number of its system call. */
 const __u8 reasons[512] = {
     [__NR_futex] = TIME_LOCK,
     [__NR_futex_waitv] = TIME_LOCK,

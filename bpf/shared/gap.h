@@ -101,8 +101,8 @@ struct gap_record {
     struct period gap; /* the time in each part, which adds up to gap_ns, and the waker */
     __u32 running;     /* number of runnable threads at the gap's end on the CPUs that this thread may use */
     __u32 cpus;        /* number of these CPUs; 0: unknown */
-    /* A chain of wakers: the waker of the thread, the waker of that waker, and so on. Each element is the period
-     * between the last two recorded wake-ups by one of these wakers. */
+    /* The chain of wakers: the thread that woke this thread, the thread that woke that waker, and so on. Each element
+     * shows how one waker spent the time between the last two recorded times that it woke a thread. */
     __u32 known; /* number of valid elements in `wakers` */
     __u32 zero;
     struct period wakers[WAKERS];
