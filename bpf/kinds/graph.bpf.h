@@ -214,7 +214,8 @@ INLINE void graph_destroy_begins(const struct image* image, u32 kind, struct gra
         words->child = graph ? graph->number : 0;
 }
 
-/* Applies the effects of a successful call. `number` is the id of the executable graph in words->exec. */
+/* Updates our tables of graphs and captures after a successful call. `number` is the id of the executable graph in
+ * words->exec. */
 INLINE void follow_graph_call(const struct image* image, const volatile struct probe_row* row,
                               struct graph_words* words, u64 number, u64 now, u64 took_ns)
 {
@@ -295,7 +296,8 @@ OWN_FRAME int count_followed(struct pt_regs* ctx, struct open_call* open, u32 nu
     return 0;
 }
 
-/* State in the words of an open call, after the word with the row's number. */
+/* State of a graph call from entry to return. It is stored in open_call.word, after the word that holds the row's
+ * number. */
 struct followed_graph {
     struct graph_words words;
     u64 exec; /* id of the executable graph */

@@ -82,8 +82,8 @@ struct held_key {
 };
 
 /* With its key and the kernel's overhead, an entry takes 128 bytes, which is one of the allocator's sizes. A larger
- * entry would take 192 bytes. Fields by which the tool does not group calls have the same values as in struct
- * call_key. */
+ * entry would take 192 bytes. Fields that struct call_key also has are copied from there, so they are unset if the tool
+ * does not group calls by them. */
 struct held {
     __u64 bytes;
     __u64 since_ns; /* time of the allocation, CLOCK_MONOTONIC */

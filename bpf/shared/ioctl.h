@@ -76,7 +76,7 @@ struct command_layout {
 /* Key of a command whose struct holds a size in bytes. */
 struct size_key {
     struct command_key command;
-    __u32 subject; /* 0 for commands without a subject */
+    __u32 subject; /* value of the field at command_layout.subject; 0 for commands without such a field */
     __u32 zero;
 };
 
