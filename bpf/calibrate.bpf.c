@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Measures the time that probes add to a measured duration: the duration of an empty function, measured in the same way
- * as the tools measure calls. */
+/* Measures the time that probes add to a measured duration. It is the duration of an empty function, measured in the
+ * same way as the tools measure calls. */
 #include "base/common.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

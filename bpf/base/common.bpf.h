@@ -27,7 +27,7 @@ extern bool bpf_session_is_return___context(void* ctx) __ksym __weak; /* since 7
  * by bpf_res_spin_lock(), which was added in the same release (97eb35f3ad42). Kernels from 6.10 to 6.14 reject such
  * calls. On these and older kernels, guard_calls_begin() does nothing. */
 struct bpf_res_spin_lock {
-    u32 val; /* a complete type, because with an incomplete one libbpf cannot resolve the function */
+    u32 val; /* makes the type complete; libbpf cannot resolve a function that takes a pointer to an incomplete type */
 };
 extern int bpf_res_spin_lock(struct bpf_res_spin_lock* lock) __ksym __weak;
 #define GUARDED_CALLS bpf_ksym_exists(bpf_res_spin_lock)

@@ -33,8 +33,8 @@ struct runtime_call {
  * of open_call.word. */
 #define OPEN_CALL_WORDS 15
 
-/* Several programs of a BPF object may track the same call, each with its own value. Programs with PART_COUNT or
- * PART_WAIT count calls. Programs with PART_MEMORY or PART_STATE only track state. */
+/* Several programs of a BPF object may track the same call, each with its own enum call_part. Programs with PART_COUNT
+ * or PART_WAIT count calls. Programs with PART_MEMORY or PART_STATE only track state. */
 enum call_part {
     PART_COUNT,
     PART_WAIT,
@@ -78,8 +78,7 @@ struct outer_call {
     struct call_frame frame; /* if `sp` is 0, no call is recorded */
     u32 file;                /* number of the file that contains the function */
     u32 kind;                /* enum probe_kind, from probe_row.counted_as */
-    u32 jumped_to; /* number of the driver file to which this call last jumped (is_jump()), without a call instruction
-                    */
+    u32 jumped_to;           /* number of the driver file to which this call last jumped; see is_jump() */
     u32 zero;
     u64 jump_hooks; /* hooks that have handled that jump, one bit per hook */
 };

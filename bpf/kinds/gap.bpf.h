@@ -196,7 +196,8 @@ INLINE void forget_gap(const struct thread_state* thread)
         gap->since = 0;
 }
 
-/* Calls as parts of a thread's time. If calls are nested, only the outermost counts. */
+/* Adds the duration of each CUDA call to a part of the thread's time (enum time_part). If calls are nested, only the
+ * outermost counts. */
 
 bool naming = false; /* set by the front end while it tracks runtime launches to find the names of driver handles */
 

@@ -200,8 +200,8 @@ INLINE u32 node_kind(const volatile struct probe_row* row, u64 type)
     return row->node != NODE_UNSPECIFIED ? row->node : node_of_type[type & 15];
 }
 
-/* Called before a call that destroys a graph. Stores the graph's id in words->child, because such a call has no child
- * argument. */
+/* Called before a call that destroys a graph. Stores the graph's id in words->child, which is free for this purpose,
+ * because such a call has no child argument. */
 INLINE void graph_destroy_begins(const struct image* image, u32 kind, struct graph_words* words)
 {
     struct graph_exec* exec = kind == KIND_EXEC_DESTROY ? exec_of(image, words->exec) : 0;

@@ -376,8 +376,8 @@ INLINE int coll_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(coll, coll_entry_body, coll_return_body)
 
-/* Waits for the device. These programs are attached and detached while threads wait, so calls whose return is not seen
- * are not counted as losses. */
+/* Calls that wait for the device. These programs are attached and detached while threads wait, so calls whose return is
+ * not seen are not counted as losses. */
 INLINE int waited_entry_body(struct pt_regs* ctx)
 {
     struct followed at;

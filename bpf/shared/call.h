@@ -26,8 +26,9 @@
 #define FEW_BLOCKS 32 /* a grid with fewer blocks cannot fill a GPU */
 
 struct launch_form {
-    /* Histogram bucket of the number of blocks in the grid. With distinguish_few_blocks, only two buckets are used:
-     * that of 1 for fewer than FEW_BLOCKS blocks, and that of FEW_BLOCKS for all other grids. */
+    /* Histogram bucket of the number of blocks in the grid. With distinguish_few_blocks, only two buckets are used: the
+     * bucket of the value 1 for grids of fewer than FEW_BLOCKS blocks, and the bucket of the value FEW_BLOCKS for all
+     * other grids. */
     __u16 blocks;
     __u16 threads; /* histogram bucket of the number of threads in a block */
 };
@@ -229,7 +230,7 @@ static inline __attribute__((always_inline)) __u32 front_place(const struct call
 }
 
 struct call_event {
-    __u32 type; /* RECORD_CALL, or RECORD_SPILL if the table was full */
+    __u32 type; /* RECORD_CALL, or RECORD_SPILL if the table `calls` was full */
     __u32 tid;
     __u64 time_ns;     /* CLOCK_MONOTONIC at entry */
     __u64 duration_ns; /* latency; 0 if not measured */

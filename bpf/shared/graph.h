@@ -30,7 +30,7 @@ struct graph_exec {
     struct graph_nodes nodes;
 };
 
-/* The result of an update could not be read. All other results are values of enum CUgraphExecUpdateResult. */
+/* Value of graph_form.reason if the result of a graph update could not be read. */
 #define UPDATE_REASON_UNKNOWN 0xff
 
 /* Sent when an executable graph is destroyed, because the front end has yet to report its last calls. */
