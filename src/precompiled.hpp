@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precompiled header with the headers that most files include; it saves about a third of the compile time. Every file
-// must still include what it needs: tests/roots/compilers compiles without this header.
+// Precompiled header with the headers that most files include, to save compile time. Every file must still include what
+// it needs: tests/roots/compilers compiles without this header.
 #include <algorithm>
 #include <array>
 #include <chrono>

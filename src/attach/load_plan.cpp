@@ -131,7 +131,7 @@ try {
     std::vector<bpf_insn> code(given, given + bpf_program__insn_cnt(program));
     if (confidential)
         restore_user_reads(code);
-    if (!current() || options->fd_array) // cannot be deferred with fd_array, which libbpf frees after its load
+    if (!current() || options->fd_array) // cannot defer with fd_array: libbpf frees it before load_all()
         return confidential ? bpf_program__set_insns(program, code.data(), code.size()) : 0;
     Deferred later{program, std::move(code), *options};
     later.options.log_level = 0;

@@ -373,8 +373,9 @@ private:
 };
 
 struct Layout {
-    probe_row row;                                                                // row for this machine
-    consteval Layout(const char* text) : row(LayoutParser().parse(text).row()) {} // NOLINT: implicit, for the table
+    probe_row row; // row for this machine
+    // implicit, so that tables can contain strings
+    consteval Layout(const char* text) : row(LayoutParser().parse(text).row()) {} // NOLINT
     // shared: text that several calls have in common. own: text for this call only.
     consteval Layout(const char* shared, const char* own) : row(LayoutParser().parse(shared).parse(own).row()) {}
 };

@@ -19,7 +19,7 @@ struct SymbolText {
     std::string_view variant; // suffix of the per-thread variant; empty if there is none
     Library library;
 
-    consteval SymbolText(const char* text) // NOLINT: implicit, for the table
+    consteval SymbolText(const char* text) // NOLINT: implicit, so that tables can contain strings
         : name(text), library(name.starts_with("cuda") || name.starts_with("__cuda") ? Library::runtime
                               : name.starts_with("nccl")                             ? Library::nccl
                               : is_hip()                                             ? Library::hip

@@ -6,7 +6,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr TableEntry memory_table[] = {
-    // Memory, driver. wait-free marks a free that may wait for the device.
+    // Memory, driver. "wait-free" marks functions that free memory and may wait for the device.
     {"cuMemAlloc_v2", KIND_ALLOC, "device-memory (out, bytes)"},
     {"cuMemAllocPitch_v2", KIND_ALLOC, "device-memory (out, pitch, bytes, height)"},
     {"cuMemAllocManaged", KIND_ALLOC, "managed-memory (out, bytes)"},

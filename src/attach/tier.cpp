@@ -78,7 +78,7 @@ int call_in_child(bool filtered)
     if (!uprobe_return_call)
         return ENOSYS;
     Helper child([filtered](Helper::Task& task) {
-        // The kernel refuses the call with SIGILL unless it comes from its return trampoline.
+        // The kernel sends SIGILL if this system call does not come from the kernel's own return trampoline.
         signal(SIGILL, SIG_DFL);
         signal(SIGSYS, SIG_DFL);
         sock_filter filter[] = {

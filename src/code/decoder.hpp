@@ -116,7 +116,7 @@ public:
     // check. nullopt if the function is not a thunk.
     virtual std::optional<Branch> thunk_jump(const Code& code) const = 0;
 
-    // Describes how the function forwards its arguments. nullopt if it does anything else.
+    // Describes how the function forwards its arguments. nullopt if it does anything but forward.
     virtual std::optional<Dispatch> dispatch(const Code& code) const = 0;
     // Returns the entries that a function writes into a table on its first call, before it returns the table. Omits
     // slots that are written with two different pointers. Empty if the function does not fill a table.

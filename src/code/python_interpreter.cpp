@@ -28,7 +28,7 @@ constexpr size_t keys = 32;           // pthread keys in the first block of glib
 constexpr size_t runtime_head = 1024; // bytes of _PyRuntime that contain _Py_DebugOffsets
 constexpr unsigned max_minor = 99;
 constexpr uint64_t function_max = 64;   // maximum bytes of a function that only loads a word
-constexpr uint64_t runtime_max = 16384; // bytes of _PyRuntime that may contain the key
+constexpr uint64_t runtime_max = 16384; // bytes of _PyRuntime that may contain the pthread key of the thread state
 
 // Returns the minor version in a file name such as "libpython3.10.so.1.0" or "python3.10".
 std::optional<unsigned> minor_of_name(std::string_view path)

@@ -10,7 +10,7 @@
 
 namespace gpusnoop {
 
-// The fields of one printed line.
+// The fields of one printed line of a stack.
 struct CodeFrame {
     std::string_view language; // "python" or "native"; empty if the line is a remark instead of a frame
     std::string function;      // empty: unknown

@@ -318,7 +318,7 @@ std::string ParsedKernelName::leading_arguments(size_t width) const
         }
     }
 
-    // Appends the arguments that fit to `head` and returns their number. With `cut`, truncates long
+    // Appends as many arguments to `head` as there is room for, and returns their number. With `cut`, truncates long
     // arguments.
     auto fill = [&](std::string& head, bool cut) {
         size_t count = 0;

@@ -116,7 +116,7 @@ void need(size_t descriptors)
 
 } // namespace
 
-// Opens with O_PATH, so that reads and writes fail with EBADF, as on a closed descriptor.
+// Opens a placeholder for each closed stream. O_PATH makes reads and writes fail with EBADF, as on a closed descriptor.
 void hold_closed_streams()
 {
     for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
