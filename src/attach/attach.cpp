@@ -42,7 +42,7 @@ Attacher::~Attacher()
     try {
         detach(extract_links());
     } catch (const std::bad_alloc&) {
-        // Without memory for the list, the destructors of the attachments detach the links one by one.
+        // There is no memory for the list of links, so the destructors of the attachments detach the links one by one.
     }
 }
 

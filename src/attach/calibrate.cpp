@@ -161,7 +161,7 @@ ProbeCostMeter::ProbeCostMeter(Tier tier)
     helper_.emplace([tier](Helper::Task& task) { task.connection.send(message_of(probe_cost(tier))); });
 }
 
-// Kills the helper and waits for its exit, which takes long because the kernel detaches its probes.
+// Kills the helper and waits for its exit. That takes long, because the kernel detaches the helper's probes.
 ProbeCostMeter::~ProbeCostMeter()
 {
     if (helper_)

@@ -46,7 +46,8 @@ enum class Layers : uint8_t {
     both = driver | runtime,
 };
 
-// Row of the table. A program may have several rows. Members after `calls`: see the members of Hook with these names.
+// Row of a tool's table of BPF programs. A program may have several rows. The members after `calls` mean the same as in
+// Hook.
 struct Program {
     std::string_view name; // Hook::program
     Layers layers = Layers::both;
@@ -55,7 +56,7 @@ struct Program {
     std::string_view without{};
     bool always = true;
     bool sampled = false;          // allowed only if `returns` is false
-    std::string_view instead_of{}; // this other program must come first in the table
+    std::string_view instead_of{}; // the row of this other program must come earlier in the table
 };
 
 // The functions to probe, without duplicates, and the hooks in the order of the table.

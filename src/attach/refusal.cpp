@@ -236,7 +236,7 @@ bool is_confidentiality_lockdown()
 void restore_user_reads(std::span<bpf_insn> code)
 {
     for (bpf_insn& one : code) {
-        if (one.code != (BPF_JMP | BPF_CALL) || one.src_reg) // with src_reg, not a call of a helper
+        if (one.code != (BPF_JMP | BPF_CALL) || one.src_reg) // if src_reg is set, this is not a call of a BPF helper
             continue;
         if (one.imm == BPF_FUNC_probe_read)
             one.imm = BPF_FUNC_probe_read_user;

@@ -180,8 +180,9 @@ public:
     }
 
     enum class Return { none, not_yet_filled, filled };
-    // Call this at each return, with the returned value. none: the value is not loaded from memory, so the function
-    // does not fill a table. filled: the pointer to the table has been stored, so the table is complete.
+    // Call this at each return instruction, with the value that the function returns there. none: the value is not
+    // loaded from memory, so the function does not fill a table. filled: the pointer to the table has been stored, so
+    // the table is complete.
     Return returned(const Argument& value)
     {
         if (!pointer_) {

@@ -127,7 +127,7 @@ struct Located {
         return std::tie(address, rank, symbol) < std::tie(other.address, other.rank, other.symbol);
     }
 };
-constexpr uint32_t dynamic_rank = 16; // makes symbols of .symtab come first
+constexpr uint32_t dynamic_rank = 16; // added for .dynsym, so that symbols of .symtab come first
 
 struct End {
     void operator()(::Elf* elf) const { elf_end(elf); }

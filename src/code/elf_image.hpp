@@ -45,7 +45,7 @@ public:
     // Returns the value of a dynamic tag (DT_*).
     std::optional<uint64_t> dynamic(int64_t tag) const;
 
-    // Reads `count` values at this address, or fewer if the file ends before.
+    // Reads `count` values at this address, or fewer if the file ends earlier.
     template<class T>
     std::vector<T> at(uint64_t address, uint64_t count) const
     {

@@ -92,7 +92,7 @@ constexpr Family families[] = {
 // empty at times, which would start another series.
 struct Label {
     std::string_view key, name; // JSON key of the column, name of the label
-    std::string_view rows;      // kinds of rows that have the label, each between blanks
+    std::string_view rows;      // kinds of rows that have the label, with a blank before and after each kind
 };
 constexpr Label labels_of_rows[] = {
     {"namespace", "namespace", " namespace pod container pid thread diagnosis tenant "},

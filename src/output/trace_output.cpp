@@ -76,7 +76,8 @@ TraceEvents::TraceEvents(std::string_view tool, uint64_t wall_ns, uint64_t clock
     : tool_(tool), wall_ns_(wall_ns), clock_ns_(clock_ns), base_ns_(trace_base_ns(wall_ns))
 {}
 
-// Names the tracks of process and thread. Writes a name again if it has changed, for example because a pid was reused.
+// Names the tracks of the process and of the thread. Writes a name again if it has changed, for example because a pid
+// was reused.
 void TraceEvents::name_tracks(std::string& to, std::span<const Column> columns, const Row& row, uint64_t pid,
                               uint64_t tid)
 {

@@ -54,8 +54,8 @@ uint64_t take_up_to(uint64_t& ns, uint64_t most)
     return taken;
 }
 
-// Corrects times that are negative (modulo 2^64) because an earlier report overstated them. How long a thread waited
-// for a CPU, and why, is known only when the thread runs again, and some kernels report a context switch late. Until
+// Corrects times that are negative (modulo 2^64) because an earlier report overstated them. The length and the cause of
+// a wait for a CPU are known only when the thread runs again, and some kernels report a context switch late. Until
 // then, time is attributed to the state that the thread appears to be in. The excess is subtracted from run-queue wait,
 // throttling and CPU time, in this order, and only then from the other times.
 void remove_excess(TimeParts& ns)

@@ -100,7 +100,7 @@ bool set_kubelet_name(ContainerNames& names, std::string_view given)
     return true;
 }
 
-// If the path consists of the prefix and a number, adds the number.
+// If the path consists of the prefix and a number, appends the number to `to`.
 void add_number(std::string_view path, std::string_view prefix, std::vector<uint32_t>& to)
 {
     constexpr size_t numbers_max = 256;
