@@ -30,7 +30,7 @@ struct SearchRequest {
     pid_t pid = 0;
     uint32_t dropped = 0; // number of files dropped so far; a change makes file numbers from earlier verdicts invalid
     std::vector<Question> questions;
-    std::string path{}; // path of the attached file; for an opened file, as /proc shows it
+    std::string path{}; // path of the attached file; if kind is opened, this is the path shown in /proc
 };
 
 void fields(auto& each, same_as_const<SearchRequest::Question> auto& q)

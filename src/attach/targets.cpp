@@ -417,8 +417,8 @@ void Targets::report_unreadable(pid_t pid, const UnreadableFile& file)
                          errno_text(file.error), hint));
 }
 
-// Called when a helper hangs or has crashed. Blocks the file that the helper was reading. The file's first crash is
-// ignored, because it may have another cause.
+// Called when a helper hangs or has crashed. Blocks the file that the helper was reading. A file is not blocked for the
+// first crash, because it may have another cause.
 bool Targets::on_loss(const Reader::Loss& loss)
 {
     const auto at = searches_.find(loss.question);

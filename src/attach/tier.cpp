@@ -158,7 +158,8 @@ Tier best_tier()
 
 bool multi_filters_processes()
 {
-    // A kernel with the fixed filter refuses a negative pid before it checks the file (libbpf tests it the same way).
+    // Kernels that filter by process refuse a negative pid (EINVAL) before they check the file. Older ones check the
+    // file first (EBADF). libbpf uses the same test.
     return try_link(uprobe_multi_attach_type, -1) == -EINVAL;
 }
 

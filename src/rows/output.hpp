@@ -92,7 +92,8 @@ public:
                            std::span<const std::pair<std::string_view, Cell>> fields, uint64_t wall_ns,
                            const BucketNotes& notes = {});
 
-    // Ends a report. nothing: called if the report is empty; returns the sentence to print. Data formats ignore it.
+    // Ends a report. nothing: called if the report is empty; returns the sentence to print instead of rows. Outputs in
+    // data formats do not call it.
     using Sentence = std::function<std::string()>;
     virtual void end_report(const Sentence& nothing, uint64_t wall_ns);
 

@@ -33,7 +33,7 @@ void check_descriptors(const bpf_object* object, size_t processes);
 
 // Implements --clean. Removes what killed runs left behind: uprobe events of --attach tracefs, and unfinished files in
 // the cache of kernel names. The kernel frees everything else. Keeps anything that belongs to a running process.
-// Returns a line of text for each kind. Throws Error if privileges are missing.
+// Returns a message for the user, with a line for each kind of leftover. Throws Error if privileges are missing.
 std::string clean_up();
 
 } // namespace gpusnoop

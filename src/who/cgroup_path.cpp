@@ -193,7 +193,8 @@ private:
     void read_of_user(std::string_view name, std::string_view parent);
     void read_of_node(std::string_view name, std::string_view parent);
 
-    // Author of the names that follow in the path. Names chosen by a container are ignored.
+    // Author of the names in the rest of the path: the host (root), a user, a container, or a Kubernetes node in a
+    // container. Names chosen by a container are ignored.
     enum class By : uint8_t { host, user, container, node };
 
     bool nodes_; // see Delegation

@@ -112,7 +112,7 @@ private:
     uint64_t began_ns_ = 0;
     std::set<uint32_t> executed_; // pids of processes that began before tracing and have called exec since
     std::map<ImageId, ProcessInfo> known_;
-    std::set<ImageId> learned_; // images whose records were read since the last extract_exited()
+    std::set<ImageId> learned_; // images whose process_record was read since the last extract_exited()
     std::set<ImageId> fresh_;   // images whose names were read since the last refresh()
 };
 
