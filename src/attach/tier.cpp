@@ -234,7 +234,8 @@ UprobeEvent::UprobeEvent(const Tracefs& tracefs, const std::string& path, std::s
                          bool on_return)
     : tracefs_(tracefs), name_(next_event_name())
 {
-    // Each write has one line. Every line after the first adds a place to the event (5.5, 60d53e2c3b75).
+    // Each write has one line, with one offset in the file. Every line after the first adds its offset to the same
+    // event (5.5, 60d53e2c3b75).
     for (uint64_t offset : offsets) {
         std::string line = fmt::format("{}:{}/{} {}:0x{:x}\n", on_return ? 'r' : 'p', group, name_, path, offset);
         if (int error = write_to(tracefs_.directory(), "uprobe_events", line)) {

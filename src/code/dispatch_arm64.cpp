@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array<size_t, 8> arguments = {0, 1, 2, 3, 4, 5, 6, 7};
 constexpr std::array<size_t, 12> callee_saved = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, link};
-// Registers that a call may change: those up to lost_in_calls, and the link register.
+// Registers that a call may change: x0 to x18 and the link register.
 constexpr std::array<size_t, 20> lost = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, link};
 constexpr size_t max_steps = 64;
 

@@ -21,7 +21,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr size_t max_open_files = 256;
-constexpr size_t seen_max = 65536; // at this size, the set is cleared, and all files are examined again
+constexpr size_t seen_max = 65536; // at this size, KernelFiles::seen_ is cleared, and all files are examined again
 constexpr size_t wanted_max = 64;  // queued scans; limited because a process may map any number of files
 constexpr size_t max_registered_name = 16 << 10;
 constexpr uint64_t max_names_bytes = 32 << 20; // total bytes of the kernel names in a file; PyTorch 2.6 has 8 MB

@@ -122,7 +122,7 @@ private:
     size_t schedstat_reads_ = 0;        // number of schedstat files read in the current drain()
 };
 
-// Map from place to thread.
+// Returns the elements of `times` by ThreadTime::place.
 std::unordered_map<uint32_t, const ThreadTime*> by_place(const std::vector<ThreadTime>& times);
 // Returns the (pid, tid) of each thread that has not ended.
 std::set<std::pair<uint32_t, uint32_t>> threads_of(const std::vector<ThreadTime>& times);
