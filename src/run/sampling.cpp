@@ -34,7 +34,7 @@ void DutyCycle::add(double sampled, double others, double share_of_time)
     const double allowed = std::max(ceiling_ * margin - fixed, 0.0);
     // cost of the sampled probes if they were always attached
     const double always = cost / std::max(share_of_time, min_share);
-    const double wanted = always > 0 ? allowed / always : 2 / margin; // an idle process gets all its probes
+    const double wanted = always > 0 ? allowed / always : 2 / margin; // an idle process keeps its probes all the time
     if (is_whole())
         share_ = wanted;
     else

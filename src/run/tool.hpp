@@ -144,7 +144,7 @@ struct Opened {
     std::vector<std::string> remarks{};  // sentences about features that this kernel lacks
 };
 
-// A record from the ring buffer, or from the lines of -e.
+// A record from the BPF ring buffer, or an event line (-e) from Lines (run/ring.hpp).
 struct RingRecord {
     uint32_t type; // RECORD_* (bpf/shared/record.h)
     const void* data;
