@@ -33,7 +33,7 @@ constexpr uint64_t max_tables = 192 << 20;       // bytes of symbols and names i
 constexpr uint64_t max_section_names = 64 << 10; // bytes of all section names
 constexpr uint64_t max_debugdata = 256 << 10;    // bytes of .gnu_debugdata, compressed
 constexpr uint64_t max_unpacked = 16 << 20;      // bytes of .gnu_debugdata, unpacked; also the decoder's memory limit
-constexpr int max_nesting = 32; // symbols examined per lookup, because the ranges of symbols may be nested
+constexpr int max_nesting = 32; // maximum symbols examined per lookup; several, because their ranges may be nested
 constexpr std::chrono::seconds refresh_interval(1);
 constexpr std::string_view vdso_name = "[vdso]"; // cannot equal a path, because paths begin with a slash
 

@@ -132,7 +132,7 @@ private:
 
     OutputBuffer buffer_{gives_up_};
     CellText cells_;
-    uint64_t moment_ = UINT64_MAX;     // the last time written by begin_block()
+    uint64_t moment_ = UINT64_MAX;     // time of day that begin_block() printed last, in ns; UINT64_MAX: none yet
     std::optional<uint64_t> table_ns_; // time of a table whose header was not written yet, because it has no row so far
     bool timestamps_;
     bool shown_ = false; // true if something was written since the last report ended

@@ -242,7 +242,7 @@ const Derived* derived_of(const Column& column, std::string_view tool)
     return found == std::end(derived) ? nullptr : found;
 }
 
-// Returns the activity of threads (cudagap) whose share of time the column shows; null for other columns.
+// For a cudagap column such as LAUNCH%, returns the names of the activity that the column shows; else null.
 const TimePartName* part_of_time(const Column& column, std::string_view tool)
 {
     const auto* const found = std::ranges::find(time_part_names, column.header, &TimePartName::header);

@@ -36,7 +36,7 @@ bool has_pods(const std::vector<CgroupMount>& mounts);
 bool is_below(const std::string& path, const std::string& folder);
 
 // Returns which user, if any, can choose the names of cgroups below this one; empty if only root may create cgroups in
-// it. from: length of the cgroup's path.
+// it. from: length of the cgroup's path, for Delegation::from.
 Delegation delegation_by(const struct stat& cgroup, size_t from);
 
 // The cgroups of a process. lines: text of /proc/PID/cgroup. A name is trusted as root's if only root may create
