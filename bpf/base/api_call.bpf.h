@@ -24,8 +24,8 @@ struct kept_call {
         u32 count;      /* launch, copy: number of elements of the list */
         u32 pitch_rows; /* allocation with a pitch: number of rows */
         u32 taken_out;  /* free: nonzero if the allocation has been removed from the table of live allocations */
-        u32 is_wanted;  /* release, unmapping: nonzero if the thread is traced; the call then counts even if it frees no
-                           known memory */
+        u32 is_wanted;  /* release, unmapping: nonzero if the thread is traced; the call is then counted even if it
+                           frees no known memory */
         u32 node_type;  /* graph call: type of the node that the call adds */
     };
     union {

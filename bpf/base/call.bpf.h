@@ -318,7 +318,7 @@ INLINE struct call_stats* count_call(struct task_struct* task, struct call* call
                                      u64 duration_ns)
 {
     if (emit_events) {
-        introduce_caller(task, &call->key); /* with emit_events, per_cgroup is always set */
+        introduce_caller(task, &call->key); /* key.cgroups is valid, because emit_events implies per_cgroup */
         send_line(task, call, entry_ns, duration_ns);
         return 0;
     }

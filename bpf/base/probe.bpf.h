@@ -12,7 +12,8 @@
  * are in flight. The second attachment is made before the first is removed, and every call is counted exactly once. */
 
 /* True if the programs of the second attachment must filter by target_pids. The kernel applies this filter to the first
- * attachment, but cannot apply it to the second. With filter_second, the phase stays ATTACH_BOTH. */
+ * attachment, but cannot apply it to the second. The phase then stays ATTACH_BOTH, because is_idle_now() applies the
+ * filter only in this phase. */
 const volatile bool filter_second = false;
 
 __u32 attach_phase = ATTACH_FIRST; /* set by the front end */
@@ -63,7 +64,8 @@ INLINE bool is_idle(struct pt_regs* ctx)
     return is_idle_cookie(bpf_get_attach_cookie(ctx));
 }
 
-/* True if this probe is about to take over the counting. It must then also run at the return of the current call. */
+/* True if this probe is about to take over the counting. Its program must then also run at the return of the current
+ * call, because it may have to count that return. */
 INLINE bool becomes_active(struct pt_regs* ctx)
 {
     return attach_phase == ATTACH_PENDING && bpf_get_attach_cookie(ctx) & COOKIE_SECOND;
@@ -349,9 +351,9 @@ INLINE u64 read_argument(struct arguments* arguments, const volatile struct prob
     return operand_part(arguments->value, row->args[which].part);
 }
 
-/* Like read_argument(), for programs that read many arguments. Verifiers before Linux 6.8 distinguish a stored number
- * from bytes that a BPF helper wrote, so this function hides the value from them. On newer kernels, hiding the value
- * costs more than it saves. */
+/* Like read_argument(), for programs that read many arguments. Before Linux 6.8, the verifier treats a number that the
+ * program stored and bytes that a BPF helper wrote as different states. So this function hides the value from the
+ * verifier. On newer kernels, hiding the value costs more than it saves. */
 INLINE u64 read_argument_alike(struct arguments* arguments, const volatile struct probe_row* row, u32 which)
 {
     read_argument(arguments, row, which);
@@ -432,7 +434,7 @@ struct followed {
 #define FOLLOWED_ROW 0
 #define RETURN_IGNORED 0 /* stored instead of the row's number if the return needs no action */
 
-/* Begins to track a call. Returns false if the call is not tracked. */
+/* Begins to track a call. Returns false if the probe's hit is ignored, or if there is no room for the call. */
 INLINE bool follow_call(struct pt_regs* ctx, u64 part, struct followed* followed)
 {
     followed->task = bpf_get_current_task_btf();

@@ -125,8 +125,8 @@ INLINE u64 word_at(struct python_walk* walk, u64 address)
 }
 
 /* Returns a value that distinguishes code from other code that was at the same address earlier. Up to Python 3.11, code
- * has no unique number, and the pointers in it may be equal. So the value also includes the first line and the start of
- * the line table. */
+ * has no unique number, and its pointers may be the same as those in the earlier code. So the value also includes the
+ * first line and the start of the line table. */
 INLINE u64 check_of_code(struct python_walk* walk, const struct python_layout* layout, u64 code)
 {
     u64 check = word_at(walk, code + layout->check);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Reasons, files and stacks of blocked threads. */
+/* Blocked threads: why they block, the files for which they wait, and their stacks. */
 #ifndef GPUSNOOP_BLOCKS_BPF_H
 #define GPUSNOOP_BLOCKS_BPF_H
 

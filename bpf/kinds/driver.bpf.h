@@ -8,7 +8,7 @@
 #include "shared/ioctl.h"
 #include "shared/probe.h"
 
-/* Counts calls from entry to return. This code is the same for all kinds of hooks. */
+/* Records driver calls at entry and counts them at return. This code is the same for all kinds of hooks. */
 
 const volatile bool keep_recent = false; /* keep the last calls of each process */
 

@@ -82,8 +82,8 @@ int BPF_PROG(waking, struct task_struct* task)
     return 0;
 }
 
-/* Attached only if lines or files are requested and the kernel has this tracepoint, because this program runs at every
- * page fault on the machine. */
+/* Attached only if -e or the times per file are requested and the kernel has this tracepoint, because this program runs
+ * at every page fault on the machine. */
 SEC("tp_btf/page_fault_user")
 int BPF_PROG(faulted, unsigned long address)
 {

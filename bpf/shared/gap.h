@@ -82,7 +82,7 @@ struct waking_thread {
     struct thread_time time;
     __u64 woke_ns;        /* CLOCK_MONOTONIC time of the last recorded wake-up; before the first wake-up, time at which
                              tracking began */
-    struct period open;   /* period in progress, since woke_ns */
+    struct period open;   /* period in progress, which began at woke_ns */
     struct period before; /* period between the last two recorded wake-ups */
     __u32 known;          /* nonzero if `before` is valid */
     __u32 steps; /* number of wake-ups in the shortest known chain from this thread to one that makes traced calls */

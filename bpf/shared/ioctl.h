@@ -11,7 +11,7 @@
 /* A kind of device node. */
 enum driver_node {
     NODE_NONE,
-    NODE_NVIDIA_CTL, /* /dev/nvidiactl: nearly all calls of the resource manager */
+    NODE_NVIDIA_CTL, /* /dev/nvidiactl, which gets nearly all calls to the resource manager */
     NODE_NVIDIA_GPU, /* /dev/nvidia0, ... */
     NODE_NVIDIA_MODESET,
     NODE_NVIDIA_UVM,

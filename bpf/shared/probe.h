@@ -127,7 +127,7 @@ enum probe_kind {
     KIND_CAPTURE_BEGIN,
     KIND_CAPTURE_END,
     KIND_GET_FUNCTION, /* *ARG_OUT is the handle of the kernel called ARG_NAME */
-    KIND_GET_ALIAS,    /* *ARG_OUT is another handle of ARG_HANDLE */
+    KIND_GET_ALIAS,    /* *ARG_OUT is another handle of the kernel ARG_HANDLE */
     KIND_REGISTER,     /* ARG_HANDLE (a host stub) is the kernel called ARG_NAME */
     KIND_CONTEXT_NEW,  /* *ARG_OUT is a context on ARG_DEVICE; KIND_CONTEXT_CREATE also makes this context current */
     KIND_CONTEXT_CREATE,
@@ -284,7 +284,7 @@ struct probe_row {
     __u8 node;           /* enum graph_node */
     __u8 often;          /* nonzero if the function may have its own BPF program, because it is called very often */
     __u8 counted_as; /* enum probe_kind under which the call is counted; KIND_LAUNCH for all kinds of kernel launches */
-    __u8 types;      /* enum memory_types for the values of ARG_DESTINATION_TYPE and ARG_SOURCE_TYPE */
+    __u8 types;      /* enum memory_types: enumeration whose values ARG_DESTINATION_TYPE and ARG_SOURCE_TYPE have */
     struct operand args[ARGUMENTS];
 };
 

@@ -31,8 +31,8 @@ struct share {
 /* Number of entries that all processes use, for each table. The front end subtracts the entries that it deletes. */
 struct shared_taken {
     __u64 entries[SHARED_TABLES];
-    __u64 rows; /* number of rows in the table `calls`; BPF programs increment it, and the front end corrects it after
-                   each read */
+    __u64 rows; /* number of rows in the table `calls`; BPF programs increment it, and the front end corrects it each
+                   time that it has read the table */
     __u64 rows_since; /* sequence number of the current generation of rows (base/call.bpf.h) */
 };
 
