@@ -77,7 +77,8 @@ else
 OTHER_MACHINE := %_x86_64.cpp %_x86_64_test.cpp
 endif
 ifeq ($(VARIANT),asan)
-# -O0: GCC would need twice as long to optimize the code of the sanitizers. -g1: functions and lines in stacks.
+# -O0: GCC would need twice as long to optimize the code of the sanitizers. -g1 is enough for functions and lines in
+# stacks.
 VARIANT_FLAGS := -O0 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
 ifeq ($(VARIANT),fuzz)
@@ -282,8 +283,8 @@ test-all:
 	$(Q)$(MAKE) --no-print-directory test; short=$$?; $(MAKE) --no-print-directory test-long; long=$$?; \
 	    $(MAKE) --no-print-directory $(JOBS) fuzz SECONDS=30; fuzz=$$?; tests/roots/run && [ $$short$$long$$fuzz = 000 ]
 
-# Tests under other kernels, in emulated machines; make test includes the oldest and the newest. If these packages cannot
-# be installed, the tests report what is missing.
+# Tests under other kernels, in emulated machines; make test includes the oldest and the newest. If the packages for
+# them cannot be installed, the tests report what is missing.
 test-kernels:
 	$(Q)scripts/install-deps
 	-$(Q)scripts/install-deps kernels
@@ -295,7 +296,7 @@ demo:
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all standin
 	$(Q)scripts/demo
 
-# All tools for an hour, or for MINUTES.
+# Runs all tools for an hour, or for MINUTES.
 soak:
 	$(Q)scripts/install-deps
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all standin

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Views of the tools' rows, each with its host. They work with both engines, as the queries do.
+-- Views of the tools' rows, each with its host. Views and queries work with both DuckDB and ClickHouse.
 
 -- If a recording continues in a second file, that file repeats the first line.
 CREATE VIEW runs AS
