@@ -74,8 +74,8 @@ ProbePlan plan_probes(std::span<const Program> programs)
 
 namespace {
 
-// add r9, gs:[this_cpu_off], emitted by emit_priv_frame_ptr() (6.13, 7d1cd70d4b16). The JIT compiler uses r9
-// only for private stacks.
+// add r9, gs:[this_cpu_off], emitted by emit_priv_frame_ptr() (6.13, 7d1cd70d4b16). Only programs with a private stack
+// contain it, because the JIT compiler uses r9 for nothing else.
 constexpr std::array adds_cpu_to_r9 = {std::byte{0x65}, std::byte{0x4c}, std::byte{0x03}, std::byte{0x0c},
                                        std::byte{0x25}};
 // add x27, x27, x10, emitted by emit_percpu_ptr() (6.17). Older kernels add only constants to x27.
