@@ -53,7 +53,7 @@ public:
         bool ended = false;
         bool complete = true;     // valid if ended is set; if false, the scan ran out of time and must be repeated
         bool helper_lost = false; // the helper of this scan hung or crashed
-        // The file was suspended and was examined again. If it has no places, `why` has the reason.
+        // True if a suspended file was examined again. If the file has nothing to probe, `why` has the reason.
         bool reexamined = false;
         bool moved = false; // valid if reexamined is set; true if overlayfs has copied the file up to another inode
         std::string why{};
