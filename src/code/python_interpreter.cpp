@@ -143,8 +143,8 @@ std::optional<int32_t> slot_of_key(std::span<const KnownThread> threads, const C
     return static_cast<int32_t>(storage.first_block + key * 2 * sizeof(uint64_t) + sizeof(uint64_t));
 }
 
-// Returns the offset, from the thread pointer, of the variable that holds the thread state. Only half of the threads
-// must have their state there, because starting and exiting threads may not have it.
+// Returns the offset, from the thread pointer, of the variable that holds the thread state. It is enough if half of the
+// threads have their state there, because starting and exiting threads may have none.
 std::optional<int32_t> slot_of_variable(std::span<const KnownThread> threads, const Code& get_state,
                                         const ThreadStorage& storage, uint64_t self, const ReadMemory& read)
 {

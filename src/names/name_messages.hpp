@@ -101,7 +101,7 @@ struct StackQuestion {
     static constexpr size_t addresses_max = 128;
 
     ImageId image{};
-    std::vector<uint64_t> addresses{}; // empty if the process has exited or called exec
+    std::vector<uint64_t> addresses{}; // empty: the process has exited or called exec, so the helper forgets it
     bool innermost = false;            // whether the first address is the innermost address of a stack
 };
 
