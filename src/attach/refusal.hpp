@@ -75,8 +75,8 @@ void quiet_libbpf();
 // containers.
 bool is_confidentiality_lockdown();
 
-// Undoes libbpf's replacement of the helpers for user memory. Under lockdown, our BPF programs read only the memory of
-// processes (bpf/base/machine.bpf.h).
+// Undoes libbpf's replacement of the BPF helpers for user memory. This suffices, because under lockdown our BPF
+// programs read kernel memory with plain loads instead of helpers (bpf/base/machine.bpf.h).
 void restore_user_reads(std::span<bpf_insn> code);
 
 } // namespace gpusnoop

@@ -201,8 +201,8 @@ std::vector<CallDelta> CallTable::drain_spilled()
 std::vector<CallDelta> CallTable::drain()
 {
     std::vector<CallDelta> deltas = drain_spilled();
-    // Rows of the new generation are left for the next drain(): a row read in two intervals would show the maximum of
-    // both.
+    // Rows of the new generation are read only by the next drain(). Otherwise, they would be read in two intervals, and
+    // CALL_MAX_NS would be the maximum of both.
     if (own_maxima_ && switch_generation()) {
         read(deltas, Rows::finished);
         return deltas;

@@ -130,7 +130,7 @@ void Sampling::mark(const Process& process, std::map<uint32_t, Sampled>& in)
         in[pid] = process.sample->accuracy();
 }
 
-// Ends the sampling of a process. Its last calls must have been read.
+// Ends the sampling of a process. Before this call, the process's last calls must have been read (read_rows()).
 void Sampling::end(Process& process)
 {
     if (process.sample->is_open())
