@@ -84,7 +84,7 @@ using CodeAt = std::function<std::vector<uint8_t>(uint64_t address)>;
 
 class Decoder {
 public:
-    static constexpr size_t arguments_known = 5; // number of arguments considered, integers and pointers only
+    static constexpr size_t arguments_known = 5; // only the first five integer or pointer arguments are tracked
     using Arguments = std::array<Argument, arguments_known>;
 
     // Overlap of the chunks in a scan. It is longer than any instruction, so each instruction is complete in some
