@@ -127,8 +127,8 @@ constexpr TableEntry driver_table[] = {
     {"cuMemDiscardAndPrefetchBatchAsync[_ptsz]", KIND_COPY_BATCH,
      "async prefetch (dst, bytes, count, _, _, _, _, stream)"},
 
-    // Copies, runtime. ToSymbol and FromSymbol take a host address that stands for a device variable. The layout skips
-    // this address, because that end of the copy is device memory.
+    // Copies, runtime. ToSymbol and FromSymbol take a host address that only identifies a device variable. The layout
+    // skips this address, because the variable is in device memory.
     {"cudaMemcpy[_ptds]", KIND_COPY, "(dst, src, bytes, int direction)"},
     {"cudaMemcpyAsync[_ptsz]", KIND_COPY, "async (dst, src, bytes, int direction, stream)"},
     {"cudaMemcpyPeer", KIND_COPY, "p2p (dst, _, src, _, bytes)"},
