@@ -45,8 +45,8 @@ enum woken_by {
     WOKEN_BY_INTERRUPT, /* interrupt from a device, the network, or a timer that is not the thread's timeout */
 };
 
-/* The longest time that a thread was blocked during a period: its reason, and the waker, which is the thread that ended
- * it. */
+/* The longest time for which a thread was blocked during a period: the reason, and the thread that woke the blocked
+ * thread (the waker). */
 struct waker {
     __u32 pid;
     __u32 tid;     /* thread id of the waker; 0: no thread woke the blocked thread, or the thread was not blocked */
