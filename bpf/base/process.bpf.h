@@ -267,7 +267,8 @@ INLINE bool is_target(struct task_struct* task)
     return bpf_map_lookup_elem(&target_pids, &pid);
 }
 
-/* For calls that affect all threads of a process (lookups, registrations): ignores the filters by thread and name. */
+/* Like is_traced(), but ignores the filters by thread and name. Used for calls that affect all threads of a process,
+ * such as lookups and registrations. */
 INLINE bool is_traced_process(struct task_struct* task)
 {
     if (filter_pids && !is_target(task))

@@ -335,8 +335,9 @@ INLINE void finish_stack(struct python_walk* walk, const struct python_layout* l
 #define STACK_AGAIN 0x8000000   /* the caller must send another copy of the stack */
 
 /* Returns the id of the stack with its Python frames. The result is negative if the thread runs no Python or the table
- * is full. `native` is the id of the native stack of a thread that runs no Python, or STACK_NOT_READ. Must be called
- * with preemption disabled (guard_calls_begin()), because the walk may be per CPU. */
+ * is full. Callers first pass STACK_NOT_READ as `native`. If the result is then WITHOUT_PYTHON, they may read the
+ * native stack, and call again with its id. Must be called with preemption disabled (guard_calls_begin()), because the
+ * walk may be per CPU. */
 VERIFIED_ONCE int python_stack(u64 sp, u64 caller, int native)
 {
     if (!follow_python || !pythons_known)

@@ -110,7 +110,7 @@ INLINE void fill_wakers(struct gap_record* record)
 #define CPUS_MAX 512
 
 struct running_count {
-    struct cfs_rq** queues; /* run queue of the thread's cgroup on each CPU; each points to the CPU's run queue */
+    struct cfs_rq** queues; /* by CPU: run queue of the thread's cgroup; its field `rq` is the CPU's run queue */
     const u64* mask;        /* allowed CPUs, including offline ones */
     u32 running;
     u32 cpus;
