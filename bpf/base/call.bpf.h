@@ -246,8 +246,7 @@ INLINE u32 claim_front_row(const struct call_key* key, struct front_row* row, u3
     u64* words = (u64*)&row->key;
     u32 taken = 0;
     guard_begin();
-    if (!load_acquire(
-            words)) { /* a free row has zero counts, because the front end clears them before it frees the row */
+    if (!load_acquire(words)) { /* the row is free; the front end has cleared its counts */
         for (u32 i = 1; i < KEY_WORDS; i++)
             if (i * 8 < call_key_bytes)
                 words[i] = key_word(key, i, call_key_bytes);

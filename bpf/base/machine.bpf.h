@@ -124,8 +124,8 @@
 /* For return probes: the stack pointer that the function had at entry. */
 #define SP_AT_ENTRY(REGS) (PT_REGS_SP(REGS) - RETURN_POPS)
 
-#define NO_SYSTEM_CALL                                                                                                 \
-    -1 /* what the kernel stores as system call number of a thread that is in an exception, not in a system call */
+/* The kernel stores this as the system call number of a thread that is in an exception, not in a system call. */
+#define NO_SYSTEM_CALL -1
 
 #define REGISTER_VALUE(NUMBER, VALUE) [NUMBER] = VALUE,
 

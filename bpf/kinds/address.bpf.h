@@ -91,8 +91,8 @@ INLINE bool has_room(const struct address_space* space)
     return space->entries < ENTRIES_OF(&ranges) / 4;
 }
 
-/* An allocation counts as at least this many entries of `ranges`, because `ranges` has this many times the capacity of
- * `allocations`. */
+/* Each allocation is charged as at least this many entries of `ranges`. The capacity of `ranges` is this many times
+ * that of `allocations`, so a process cannot use more than a quarter of `allocations`, either. */
 #define RANGES_OF_ALLOCATION 4
 
 INLINE u64 entries_for(u32 blocks)

@@ -98,7 +98,7 @@ struct gap_record {
     struct gap_owner key;
     char comm[16]; /* name of the thread */
     __u64 gap_ns;
-    struct period gap; /* the time in each part, which adds up to gap_ns, and the waker */
+    struct period gap; /* the time in each part, and the waker; the times add up to gap_ns */
     __u32 running;     /* number of runnable threads at the gap's end on the CPUs that this thread may use */
     __u32 cpus;        /* number of these CPUs; 0: unknown */
     /* The chain of wakers: the thread that woke this thread, the thread that woke that waker, and so on. Each element

@@ -12,8 +12,8 @@
  * entries, while a hash also uses 16 bytes per possible entry. */
 
 /* The address space of a process that uses the driver. When a context ends, its memory is freed, but we do not know
- * which ranges of addresses belonged to the context. So the epoch changes instead. All keys contain the epoch, so all
- * ranges of the process become invalid. The front end deletes the entries of old epochs. */
+ * which ranges of addresses belonged to the context. So all ranges of the process are made invalid: all keys contain
+ * the process's epoch, and the epoch is incremented. The front end deletes the entries of old epochs. */
 struct address_space {
     __u32 epoch;
     __u32 whole; /* nonzero if the process has been traced since its first call, so that all its ranges are known: host

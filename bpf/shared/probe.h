@@ -44,7 +44,7 @@ enum hit {
 #define WORDS_HAVE_CONSTANTS 1
 #else
 #define ARGUMENT_REGISTERS 8
-#define WORD_ZERO 64 /* higher than any word, because the array of words has no room for constants */
+#define WORD_ZERO 64 /* not an index: higher than all indexes, because the array of words has no room for constants */
 #define WORDS_HAVE_CONSTANTS 0
 #endif
 #define WORD_ONE (WORD_ZERO + 1) /* like WORD_ZERO, but reads as 1 */
