@@ -20,7 +20,7 @@ def lines_of(path):
 
 @case
 def recording_beside_output():
-    """A recording has the lines of the JSON output, or all rows if the text output is cut off."""
+    """With --json, the recording has the lines of the output. With text output, it also has the rows that -r hides."""
     workload = Workload("launch one 5; launch two 3; launch three 1")
     plain, packed = harness.here / "plain.json", harness.here / "packed.json.gz"
     shown = Tool("-p", workload.pid, "--record", plain)

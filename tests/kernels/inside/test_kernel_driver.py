@@ -20,7 +20,7 @@ killed 500; call RM_CONTROL delay_us=60000000; end; call UVM_INITIALIZE; call UV
 xid 79 2 xid_pid=77 xid_name=trainer; call RM_CONTROL 3 xid=31
 """
 
-busybox = "/run/guest/busybox"  # the root may lack insmod and rmmod
+busybox = "/run/guest/busybox"  # the root file system may lack insmod and rmmod
 front = ("nvidiactl", "nvidia0")
 
 

@@ -98,7 +98,7 @@ TEST_CASE("a truncated or changed state is rejected", "[spend]")
     for (size_t size = 0; size + 1 < text.size(); size++) // the last newline may be missing
         REQUIRE_THROWS_AS(SpendState::of(std::string_view(text).substr(0, size), "f"), Error);
     CHECK_THROWS_AS(SpendState::of(text + "x", "f"), Error);
-    // A changed state is rejected, or it still adds up.
+    // A state with changed characters is either rejected, or its parts still add up to the total.
     std::mt19937 random(3);
     for (int i = 0; i < 3000; i++) {
         std::string changed = text;
