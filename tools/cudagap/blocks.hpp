@@ -143,7 +143,7 @@ private:
     size_t reads_ = 0;
 };
 
-// Key of a row about files. CUDA threads blocked on these files in reads, writes or page faults.
+// Key of a row of --files: a file on which CUDA threads blocked in reads, writes or page faults.
 struct FileKey {
     WhoKey who;
     uint64_t device = 0, inode = 0; // both 0: not known

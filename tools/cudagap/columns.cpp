@@ -15,7 +15,7 @@ using C = Context;
 
 constexpr const auto& names = time_part_names;
 
-// True for parts of time in CUDA calls. With --cheap, only these parts are known separately.
+// True if the time part is time spent in a kind of CUDA call. With --cheap, only these parts are known separately.
 constexpr bool is_call(size_t part)
 {
     return part >= TIME_LAUNCH && part <= TIME_CALL;

@@ -137,7 +137,7 @@ constexpr auto fields = fields_of<F>(
          "Launches of graphs that were created before tracing began. The kernels of such launches are not counted."},
         {of_calls({"", "graph_launches", Unit::count}), by_kernel_in_json,
          [](const K&, const G& g, const C&) { return if_any(g.graphs); },
-         "If rows are grouped by kernel: launches of the row's graph."},
+         "Only if rows are grouped by kernel, and only in rows of graphs: how often the graph was launched."},
         {of_calls({"HOSTFN", "host_functions", Unit::count, 8}), unless_by_kernel,
          [](const K&, const G& g, const C& c) {
              return c.settings.kernel ? if_any(g.host_functions) : Cell(g.host_functions);

@@ -36,7 +36,7 @@ public:
 
     void started(const Process& process);
     void ended(uint32_t pid, uint64_t now_ns);
-    // Reports that calls of the process fail. The process is running or has just exited.
+    // Records that calls of the process fail. The process is running or has just exited.
     void failed(const ImageId& image, std::string error, std::string next);
     // Id of the process's group, whose processes may be restarts of each other; 0: unknown.
     uint64_t group_of(const ImageId& image) const;

@@ -44,11 +44,11 @@ public:
     };
     explicit StuckThreads(std::vector<Function> functions) : functions_(std::move(functions)) {}
 
-    // Reports that the thread made a counted call, or is in a wait.
+    // Records that the thread made a counted call, or is in a wait.
     void called(pid_t pid, uint32_t tid, uint64_t now_ns);
     // Returns the processes to inspect now.
     std::set<pid_t> due(const std::vector<pid_t>& users, uint64_t now_ns);
-    // Reports the registers of all threads of the process.
+    // Records the registers of all threads of the process.
     void inspected(pid_t pid, std::span<const PendingCallsQuestion::Thread> threads, uint64_t now_ns);
     // Returns the threads whose stacks a helper process should inspect. Only the answer to the last question is used.
     PendingCallsQuestion question(pid_t pid, uint64_t now_ns);
@@ -89,8 +89,8 @@ private:
 
 class StuckCalls {
 public:
-    // probes: ordered by their numbers in call keys. counted: calls that are counted by thread. options: only the
-    // thread filters are used.
+    // probes: ordered by their numbers in call keys. counted: calls for which the BPF programs keep a count per thread.
+    // options: only the thread filters are used.
     StuckCalls(std::span<const Probe> probes, const CallSet& counted, const Options& options,
                ThreadRegisters& registers, UnwoundStacks& stacks);
 

@@ -26,7 +26,8 @@ public:
 
     const View& rows() const { return rows_; } // grouping of the other list
     // Adds the processes that are in the row now. A process stays in this list even if it is no longer in the row,
-    // because its GPU may be known only while the process makes calls. groups: rows of the other list in an interval.
+    // because its GPU may be known only while the process makes calls. groups: one interval's groups, one per row of
+    // the other list.
     void update(const std::map<Key, Group>& groups);
     bool has(const Group& process) const;
 

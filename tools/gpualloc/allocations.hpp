@@ -78,7 +78,7 @@ public:
     // `ended` counts as released.
     void add_held(Holdings& holdings, const std::set<ImageId>& ended);
     // Sets the peak of each group in which only one process has memory. Peaks of several processes cannot be summed,
-    // because they occur at different times. map_fd: the kernel side's map held_bytes.
+    // because they occur at different times. map_fd: file descriptor of the BPF map held_bytes.
     void add_peaks(int map_fd);
     void add_nvml(NvmlFigures& nvml); // queries NVML now
 
