@@ -150,7 +150,7 @@ def attached_later_to_steps():
 
 @case(alone=True)
 def attached_later_without_waits():
-    """Calls of different ranks cannot be matched without waits: no rank is reported as late."""
+    """If the ranks never wait for the GPU, their calls cannot be matched: no rank is reported as late."""
     row, _ = attached_to("repeat 200; barrier; only 1; sleep 9; end; call A ncclAllReduce 1; end")
     equal((row["join"], row["joined_calls"], "last_rank" in row, "wait_ns" in row), ("not yet", 0, False, False), f"{row}")
     check(row["calls"] > 400, f"too few calls: {row}")
