@@ -93,7 +93,7 @@ Cell text_of(const Texts& texts)
     return texts.empty() ? Cell() : Cell(joined(texts, ","));
 }
 
-// Prints the table of the two sides.
+// Prints a table with one row per side (A and B): its recording files, hosts, tools, and lost or unreadable lines.
 void print_sides(Output& output, const Settings& s, const Side& a, const Side& b, uint64_t now_ns)
 {
     const Column columns[] = {{"", "of", Unit::text, 8, false},

@@ -22,7 +22,7 @@ namespace gpusnoop::cudatop {
 // Returns the worst verdict on processes or threads of a row; null if there is none.
 const Verdict* worst(const Diagnosis& diagnosis, const Key& key, const Group& group);
 
-// Adds verdicts to the snapshot. rows: groups that are rows of the snapshot.
+// Adds verdicts to the snapshot. rows: the snapshot's rows, to find the rows that each verdict is about.
 void add_verdicts(Snapshot& snapshot, std::span<const Verdict* const> verdicts, const std::map<Key, Group>& rows);
 
 std::span<const Column> verdict_columns();

@@ -27,7 +27,7 @@ Cell of_tenant(const Line& l, const Context&)
     return l.key ? text_if_any(l.key->tenant.*part) : Cell();
 }
 
-// The label of a line for the first column of text: a pod, an owner, or "(idle)".
+// The label of a line, shown in the first column of text output: a pod, an owner, or "(idle)".
 Cell pod_text(const Line& l, const Context&);
 
 Cell own_text(const Line& l, const Context& c, std::string Tenant::*part);

@@ -251,8 +251,8 @@ void Slices::add_process(Pending& to, const ImageId& image, const Tenant& tenant
         if (!owner.empty())
             to.with_process.emplace(id, owner);
     }
-    // Attribute the process's activity to the device of its calls or, if that is not known, to the device that the
-    // process holds, if it holds only one.
+    // Attribute the process's activity to the device of its calls. If that device is not known, and the process holds
+    // only one device, attribute the activity to that one.
     for (auto item = used_.lower_bound({image, 0}); item != used_.end() && item->first.first == image; ++item) {
         const MachineGpu* const gpu = device_of_calls(image, item->first.second);
         const std::string id = gpu ? gpu->id : held.size() == 1 ? held.begin()->first : std::string();

@@ -17,7 +17,8 @@ class Monitors {
 public:
     Monitors();
 
-    void note_call(const call_key& key); // call this for each call, or for each row of calls
+    void note_call(const call_key& key); // must be called for every traced call, or once for each group of calls with
+                                         // the same key
 
     // True if the process has made no call that GPU work needs, and uses neither unified memory nor CUDA or graphics
     // libraries. Also false as long as this is not known.
