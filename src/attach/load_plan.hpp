@@ -55,7 +55,7 @@ private:
 void set_load_handler(bool confidential);
 
 // load: function that makes libbpf load an object on this thread. Returns 0, or -errno if `load` failed or the kernel
-// refused a real program. Unlike a serial load, this leaves no log that names the refused program and the reason.
+// refused one of the programs. Unlike a serial load, this leaves no log that names the refused program and the reason.
 int load_in_parallel(const std::function<int()>& load);
 
 // Loads in parallel or serially. Throws LoadError.

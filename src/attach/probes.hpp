@@ -60,7 +60,7 @@ bool applies(const Probe& probe, Runtime runtime);
 // ncclResult_t, "hipErrorInvalidValue" for a hipError_t, "error N" if unknown.
 std::string result_name(Library library, int result);
 
-// Call sets that the BPF programs handle.
+// Call sets: the calls that each group of BPF programs handles.
 
 // Set of rows of the probe table.
 struct CallSet {

@@ -64,7 +64,7 @@ void KernelNames::demangle(const ImageId& image, Process& process, uint64_t hand
         return;
     known.asked = false;
     if (reader_.is_blocked(static_cast<pid_t>(image.pid))) {
-        known.name.is_mangled = false; // give up: the name stays mangled
+        known.name.is_mangled = false; // give up demangling, and show the mangled name
     } else {
         process.mangled.insert(handle);
         retry_ = true;

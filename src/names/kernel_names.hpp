@@ -136,7 +136,7 @@ private:
     ScanCache cache_;
     std::optional<ScanWanted> scan_; // the running scan; the name helper has requested it
     Scanner scanner_;
-    uint64_t learned_ = 0;                                  // NameAnswer::learned in the last answer
+    uint64_t learned_ = 0;                                  // last value of NameAnswer::learned that the helper sent
     bool learned_more_ = false;                             // learned_ has changed, so failed lookups may succeed now
     bool retry_ = false;                                    // retry_unnamed() has work to do
     size_t bytes_ = 0;                                      // sum over all processes

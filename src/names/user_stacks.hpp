@@ -57,7 +57,7 @@ public:
     static void follow_python(const BpfObject& bpf, uint32_t stacks);
     // Like follow_python(), but for the table of native stacks whose contents have been copied.
     static void follow_windows(const BpfObject& bpf, uint32_t stacks);
-    // Call this after loading the programs. stacks: name of the map of stack traces.
+    // Returns the maps and variables of a loaded BPF object. stacks: name of the map of stack traces.
     static Kernel kernel_of(const BpfObject& bpf, const char* stacks);
     // True if the kernel has bpf_loop() (Linux 5.17).
     static bool can_follow_python();

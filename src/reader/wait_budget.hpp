@@ -18,7 +18,7 @@ class TimeAccounts {
 public:
     using Clock = std::chrono::steady_clock;
 
-    // 1/share of the elapsed time is credited back.
+    // share: 1/share of the elapsed time is credited back, so 20 allows a use of 5% in the long run.
     explicit TimeAccounts(int share) : share_(share) {}
 
     // Returns the used time minus the time credited back since.

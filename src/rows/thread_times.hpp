@@ -78,7 +78,7 @@ struct CpuTime {
 
 // Times of one thread.
 struct ThreadTime {
-    uint32_t place = 0; // index in the kernel side's tables
+    uint32_t place = 0; // the thread's index in the kernel side's tables
     bool ended = false;
     ImageId image{};
     cgroups cgroup{}; // cgroups of the thread at its first call
@@ -104,7 +104,7 @@ public:
     std::vector<ThreadTime> drain(uint64_t now_ns);
     // Returns the process of the thread at this place; nullopt if the place is free, or cannot be read at the moment.
     std::optional<ImageId> image_of(uint32_t place) const;
-    // Frees the places of those drained threads that have ended; other threads may then use them.
+    // Frees the places of the threads in `drained` that have ended, so that new threads can use these places.
     void forget_ended(const std::vector<ThreadTime>& drained);
 
 private:

@@ -44,7 +44,7 @@ class Sampling {
 public:
     struct Settings {
         double percent;                  // the ceiling, in percent of the CPU time that a process uses
-        std::vector<std::string> hooks;  // the sampled hooks, by Hook::program
+        std::vector<std::string> hooks;  // names of the sampled hooks (Hook::program)
         std::function<void()> read_rows; // must call absorb() with all calls counted so far
     };
     // running.probes must be set. object must be loaded.

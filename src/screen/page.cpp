@@ -29,7 +29,7 @@ constexpr KeyHelp key_help[] = {
     {"Space p", "pause: values stop changing, but counting continues"},
     {"+ - d", "lengthen or shorten the interval; d: type it in (0.1 to 60 s)"},
     {"b F7", "choose what rows are grouped by"},
-    {"1 to 8", "group by the first, second, ... choice of b"},
+    {"1 to 8", "group by the first, second, ... choice in the list that b opens"},
     {"t F5", "tree: show rows below their pod, with sums"},
     {"+ - Enter *", "in the tree: show or hide a pod's rows; *: the rows of all pods"},
     {"c F2", "choose columns and their order"},

@@ -113,7 +113,7 @@ struct Arrangement {
 // everything without an owner (TopRow::none) is last.
 std::vector<const TopRow*> arrange(const Snapshot& snapshot, const Arrangement& arrangement);
 
-// Sums the columns that have `adds`.
+// Sums the columns whose member `adds` is true.
 Row sum_of(const std::vector<TopColumn>& columns, const std::vector<const TopRow*>& rows);
 // Recomputes the snapshot's sum line, if there is one, from the rows that pass the filter.
 std::optional<TopRow> sum_line(const Snapshot& snapshot, const Arrangement& arrangement);

@@ -32,8 +32,8 @@ public:
     bool coloured() const;
     void set_mouse(bool on); // if on, keys() also returns clicks, and the mouse no longer selects text
 
-    int input() const;   // readable if keys() would return keys, or closed() is true
-    int signals() const; // readable if handle_signals() must be called
+    int input() const;   // descriptor, readable if keys() would return keys or closed() is true
+    int signals() const; // descriptor, readable if handle_signals() must be called
 
     std::vector<Key> keys();               // keys typed since the last call of keys()
     void put_back(std::string_view typed); // makes keys() return these keys first

@@ -86,7 +86,7 @@ public:
     std::set<uint32_t> pids() const; // pids of all known images
     // Returns the pids of known processes that have exited, even if another process now has the pid.
     std::set<pid_t> exited() const;
-    std::vector<ImageId> images() const; // images that have not been replaced, in processes not known to have exited
+    std::vector<ImageId> images() const; // current image of each process that is not known to have exited
     void forget(const std::set<ImageId>& images);
 
 private:
