@@ -341,7 +341,7 @@ def clean_after_a_killed_run():
     killed.process.kill()
     killed.process.wait()
     left, kept = events(killed.pid), set()
-    while kept != (now := events(living.pid)):  # the tool detaches the probes that collected names
+    while kept != (now := events(living.pid)):  # until the tool has detached the probes that collected names
         kept = now
         time.sleep(2.5)
     check(left and kept, "the events of a run have disappeared")

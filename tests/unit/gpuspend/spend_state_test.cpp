@@ -87,7 +87,7 @@ TEST_CASE("if the clock is set back, a state keeps its sums, and its period stil
     CHECK(read.unseen_ns() == 0);
     CHECK(read.saved_at(read.saved_ns) == day);
     CHECK(read.saved_ns - read.began_ns == 5 * second);
-    CHECK(read.saved_at(3 * second) > day); // the clock is at 3 s, before the ledger's 5 s can have passed
+    CHECK(read.saved_at(3 * second) > day); // the clock reads 3 s, but the ledger covers 5 s
     CHECK(read.began_ns == 0);
     CHECK(read.ledger.ns() == 5 * second);
 }
