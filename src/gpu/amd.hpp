@@ -62,8 +62,8 @@ public:
     std::vector<NvmlDeviceState> states() override;
     std::vector<NvmlUse> process_use() override;
 
-    // held() is processes() and use() is process_use(), with the current time (CLOCK_MONOTONIC) as an argument. use()
-    // covers the processes found by the last held().
+    // Like processes() and process_use(), but the caller passes the current time (CLOCK_MONOTONIC). use() covers the
+    // processes found by the last held().
     std::vector<NvmlProcess> held(uint64_t now_ns);
     std::vector<NvmlUse> use(uint64_t now_ns);
 

@@ -75,8 +75,9 @@ void preflight(bool confidential)
     if (libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_get_attach_cookie, nullptr) == 0)
         throw Error(fmt::format("this kernel ({}) is too old: it has no cookies for probes", kernel_release()),
                     "Linux 5.15 or newer is needed");
-    // In confidentiality mode, only the tiers `session` and `multi` (6.6) are accepted: tracefs is empty, and before
-    // 6.2 BPF programs have no permitted way to read kernel memory.
+    // In confidentiality mode, only the tiers `session` and `multi` are accepted, so Linux 6.6 is needed. The tier
+    // `tracefs` cannot work, because tracefs is then empty. Before Linux 6.2, BPF programs have no permitted way to
+    // read kernel memory.
     if (confidential && best_tier() > Tier::multi)
         throw Error(fmt::format("this kernel ({}) is locked down in confidentiality mode, and is too old to be traced "
                                 "in that mode",

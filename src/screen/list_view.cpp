@@ -128,7 +128,7 @@ ListView view_list(const ScreenState& state, const Snapshot& snapshot, Size size
     view.facts = flow(size.columns, fact_widths(snapshot.facts));
     const int gpu_lines = (gpus + view.gpus_side_by_side - 1) / view.gpus_side_by_side;
     const int fact_lines = view.facts.empty() ? 0 : view.facts.back().y + 1;
-    // Reserves a line even if there is no trouble, so that the rows do not move when a trouble appears.
+    // Reserves a line even if there are no troubles, so that the rows do not move when one appears.
     const int trouble_lines = snapshot.troubles ? std::max(static_cast<int>(snapshot.troubles->size()), 1) : 0;
     view.regions = lay_out(size, gpu_lines, fact_lines, trouble_lines, !snapshot.totals.empty());
 
