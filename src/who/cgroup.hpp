@@ -15,7 +15,7 @@ namespace gpusnoop {
 
 // The cgroup of a container, a pod or a step of a Slurm job.
 struct ContainerCgroup {
-    uint64_t id = 0; // the id that the kernel side reports
+    uint64_t id = 0; // cgroup id, as the kernel side reports it
     std::string path;
     CgroupOwner owner;
     pid_t process = 0; // first process of a Slurm step; 0: none, or not a step
@@ -36,7 +36,7 @@ public:
     const std::vector<std::string>& paths() const { return paths_; }
     bool v2() const { return mount_.v2; }
     cgroup_controller controller() const { return mount_.controller; }
-    const std::vector<uint64_t>& ids() const { return ids_; } // the ids that the kernel side reports
+    const std::vector<uint64_t>& ids() const { return ids_; } // cgroup ids, as the kernel side reports them
     std::vector<pid_t> members() const;                       // processes in the cgroups now
     bool is_removed() const;                                  // true if all selected cgroups have been removed
 
