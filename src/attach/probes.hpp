@@ -41,7 +41,7 @@ struct Probe {
     probe_row row{};
 };
 
-// Returns the library of a LAYER_x constant. NCCL calls are in the driver's layer.
+// Returns the library of a LAYER_x constant. Never returns Library::nccl, because NCCL calls have LAYER_DRIVER, too.
 Library library_of(uint8_t layer);
 
 // Returns all probes of these kinds in one library. Each per-thread variant (_ptsz) has its own probe.

@@ -50,7 +50,8 @@ public:
         int window_stacks = -1;
         std::optional<PythonStacks::Fds> python{}; // nullopt if Python frames are not recorded
         volatile uint32_t* pythons_known = nullptr;
-        bool starts_in_probe = true; // whether stacks start in a probed function; its caller is recorded separately
+        bool starts_in_probe = true; // true if stacks start in a probed function; the caller of that function is then
+                                     // recorded separately
     };
     // Call this before loading the programs. stacks: size of the table of Python stacks, a power of two. If it is 0,
     // Python frames are not recorded, and the table is not created.
