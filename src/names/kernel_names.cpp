@@ -20,7 +20,7 @@ KernelNames::KernelNames(const std::string& cache_folder, WaitBudget* waits)
     : cache_(cache_folder), reader_({.serve = serve_in_sandbox<NameSearch>(),
                                      .apply = [this](Message message) { return apply(std::move(message)); },
                                      .restarted = [this] { on_restart(); },
-                                     .consequence = "its kernels get no more names"},
+                                     .consequence = "its kernels are no longer named"},
                                     waits)
 {}
 

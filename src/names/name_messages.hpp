@@ -58,7 +58,7 @@ struct NameQuestion {
     uint64_t handle = 0;
     uint64_t address = 0;
     std::string name{};
-    NameSource source = NameSource::none; // source of the name or text
+    NameSource source = NameSource::none; // source of `name`, or of the text at `address`
     uint64_t device = 0, inode = 0;       // the scanned file
     bool scanner_is_free = false;         // true if no scan is running, so that the answer may request one
 };

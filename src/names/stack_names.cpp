@@ -32,7 +32,7 @@ bool is_of_cuda(std::string_view function, std::string_view file)
 StackNames::StackNames(WaitBudget* waits)
     : reader_({.serve = serve_in_sandbox<UserSymbols>(),
                .apply = [this](const Message& message) { return apply(message); },
-               .consequence = "its stacks get no more names"},
+               .consequence = "functions in its stacks are no longer named"},
               waits)
 {}
 

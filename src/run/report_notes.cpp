@@ -51,7 +51,8 @@ constexpr std::array<LossText, LOSSES> texts = [] {
                          "changes of a thread's state were not recorded: some time is shown in the wrong column"};
     t[LOSS_GAP] = {"gaps_lost", "gaps did not fit in a table: missing from histograms"};
     t[LOSS_BLOCK] = {"blocks_lost", "blocked periods did not fit in a table: missing from rows of stacks and files"};
-    t[LOSS_WAKER] = {"wakers_lost", "threads that woke others did not fit in a table: how they spent their time is unknown"};
+    t[LOSS_WAKER] = {"wakers_lost",
+                     "threads that woke others did not fit in a table: how they spent their time is unknown"};
     t[LOSS_CALLERS] = {"stacks_differing", "checked calls (1 in 1024) had native callers other than those "
                                            "shown: each stack shows the callers of its first call"};
     t[LOSS_RUN] = {"hits_skipped",

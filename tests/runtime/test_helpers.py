@@ -310,7 +310,7 @@ def kernel_names_in_a_file_that_hangs():
     """Kernels of the process that maps the file have no names; everything else is unaffected."""
     tool = Tool("--by", "pid,kernel", 1, losses=True)
     calls = victim_is_counted(tool, "own")
-    consequence = "its kernels get no more names"
+    consequence = "its kernels are no longer named"
     process = names_in_a_file_that_hangs(tool, consequence)
     calls += victim_is_counted(tool, "after")
     time.sleep(1.5)
@@ -328,7 +328,7 @@ def kernel_names_in_a_file_that_hangs():
 def stack_through_a_file_that_hangs():
     """The stacks contain addresses instead of names, and all calls are counted."""
     tool = Tool("-U", 1, losses=True)
-    consequence = "its stacks get no more names"
+    consequence = "functions in its stacks are no longer named"
     process = names_in_a_file_that_hangs(tool, consequence)
     time.sleep(1.5)
     ends_in_time(tool, consequence)
