@@ -52,7 +52,8 @@ std::vector<Probe> probes(Library library, std::span<const probe_kind> kinds);
 std::vector<std::string_view> symbols_of_waits(std::span<const Probe> probes, bool driver, bool runtime);
 
 // Returns the runtime version for a soname: "libcudart.so.12" -> cudart12, "libamdhip64.so.7" -> hip6. Returns
-// any_runtime if the soname has no version, as for a static runtime; then only rows for all versions apply.
+// any_runtime if the soname has no version, as for a static runtime; then only rows of the probe table that apply to
+// all versions are used.
 Runtime runtime_of(std::string_view soname);
 bool applies(const Probe& probe, Runtime runtime);
 
