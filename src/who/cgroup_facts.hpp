@@ -23,7 +23,8 @@ struct CgroupFacts {
     std::optional<uint64_t> throttles;    // throttled periods, summed over the cgroups that have a quota
     std::optional<uint64_t> throttled_ns; // throttled time, summed over these cgroups and over all CPUs
     std::array<std::optional<uint64_t>, PRESSURES> stalled_us{}; // time during which at least one task was stalled
-    // True if stalled_us is for the whole machine, because the cgroup has no pressure files (v1, psi=0, the root).
+    // True if stalled_us is for the whole machine, because the cgroup has no pressure files (cgroup v1, the root
+    // cgroup, or pressure accounting by cgroup is off).
     bool machine_wide = false;
 };
 

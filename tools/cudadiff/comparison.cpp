@@ -146,7 +146,8 @@ private:
         std::ranges::set_difference(in_b, in_a, std::back_inserter(out_.groups_only_b));
     }
 
-    // Sets the cost of each row: the change of the time that the row's group spent in calls of the measure's family.
+    // Sets the cost of each row. Each measure belongs to a family of calls. The cost is the change of the time that the
+    // row's group spent in calls of this family.
     void add_costs()
     {
         std::map<std::pair<std::string, Family>, double> costs;

@@ -165,8 +165,8 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
         {{"", "running", Unit::count},
          json_only<C>,
          [](const L& l, const C&) { return l.call.cpus ? Cell(uint64_t{l.call.running}) : Cell(); },
-         "Number of runnable threads when the gap ended, and number of CPUs that they share. These are the CPUs that "
-         "the thread may use, of the machine's first 512."},
+         "Number of runnable threads when the gap ended, and number of CPUs that they share. Only CPUs that the thread "
+         "may use count, and only the machine's first 512."},
         {{"", "cpus", Unit::count},
          json_only<C>,
          [](const L& l, const C&) { return l.call.cpus ? Cell(uint64_t{l.call.cpus}) : Cell(); }},

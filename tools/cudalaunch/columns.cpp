@@ -80,8 +80,8 @@ uint64_t calls(const G& g, const C& c)
     return c.settings.expands_graphs() ? g.calls() - g.graphs + g.graphs_unknown + g.graph_kernels : g.calls();
 }
 
-// If rows are grouped by kernel, graphs and host functions have rows of their own. In these rows, LAUNCHES counts their
-// launches in text, but JSON omits the key.
+// If rows are grouped by kernel, graphs and host functions have rows of their own. For these rows, the text column
+// LAUNCHES has the number of launches of the graph or host function, but JSON omits the key.
 uint64_t launches(const G& g, const C& c)
 {
     if (c.settings.kernel)

@@ -106,7 +106,7 @@ void EarlierWaits::apply(pid_t pid, std::span<const uint32_t> tids, std::span<co
 {
     const auto known = processes_.find(pid);
     if (known == processes_.end())
-        return; // the process exited before the answer came
+        return; // the process exited before the helper process answered
     for (size_t i = 0; i < tids.size(); i++) {
         const auto item = known->second.threads.find(tids[i]);
         const PendingCall& call = calls[i];

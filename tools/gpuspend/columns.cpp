@@ -117,8 +117,8 @@ constexpr F fields[] = {
     {{"", "used_ns", Unit::count},
      json_only<C>,
      used_time,
-     "The row's share of the device time: of the time in which it launched (`used_ns`), and of the time in which it "
-     "launched nothing (IDLE)."},
+     "The row's share of the device time. `used_ns` covers the time in which the row launched, and IDLE the time in "
+     "which it launched nothing."},
     F{{"IDLE", "idle_ns", Unit::count, 8}, always<C>, idle_time}.in_text(in_time<idle_time>),
     {{"", "allocated_ns", Unit::count},
      json_only<C>,

@@ -175,7 +175,8 @@ const MachineGpu* Slices::device_of_calls(const ImageId& image, uint8_t device) 
     return !gpu && gpus_.all().size() == 1 ? &gpus_.all().front() : gpu; // with only one GPU, it must be that one
 }
 
-// Returns the only MIG instance that the process may use; null if it may use several, as monitors may.
+// Returns the only MIG instance that the process may use; null if it may use several instances, as monitoring tools
+// often may.
 const MachineGpu* Slices::instance_of(const ImageId& image)
 {
     constexpr uint64_t pause_ns = 5'000'000'000;
@@ -349,7 +350,7 @@ Slice Slices::next_slice(uint64_t ns, uint64_t now_ns, const Holdings& memory, c
     figures_.refresh(now_ns);
     std::erase_if(may_use_, [&](const auto& item) {
         return now_ns - item.second.first > 60'000'000'000;
-    }); // processes that were not scanned for a minute have exited
+    }); // a process that was not scanned for a minute has exited
     gpus_.refresh(figures_, host_root_, grants_.kubelet());
     if (dcgm_)
         dcgm_->refresh(now_ns);

@@ -18,8 +18,8 @@ using Caller = std::pair<ImageId, uint32_t>; // process and thread id
 class CallerCpu {
 public:
     struct Share {
-        uint64_t covered_ns = 0; // length of the measured interval: from the last report, or the thread's first reading
-                                 // if that is later, to its last reading
+        uint64_t covered_ns = 0; // length of the measured interval. It begins at the last report, or at the thread's
+                                 // first reading if that is later, and ends at the thread's last reading
         uint64_t used_ns = 0;
         uint64_t waited_ns = 0; // time for which the thread was runnable but had no CPU
     };

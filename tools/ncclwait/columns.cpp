@@ -238,7 +238,7 @@ constexpr F fields[] = {
          return as_joined(g, mean(late.ns, late.calls));
      },
      "Average time from the second-last arrival to the last one, in the calls that LAST% counts: the time that a call "
-     "would save if its last rank were on time. In JSON, the sum."},
+     "would save if its last rank were on time. JSON has the sum of these times instead."},
     {{"", "late_ns", Unit::count},
      unless_failed<C, Shown::json>,
      [](const K&, const G& g, const C& c) { return if_joined(g, last_calls(g, c).ns); }},
