@@ -102,7 +102,7 @@ private:
         for (const Series& one : a_.series()) {
             if (one.measure != whole || !b_.series().contains(one))
                 continue;
-            // The tool may have different indices in the sources of the two measures.
+            // Find the source of `part` by its tool, because its index may differ from that in the sources of `whole`.
             const std::string_view tool = measures()[whole].sources[one.source].tool;
             const auto& sources = measures()[part].sources;
             const auto* const source = std::ranges::find(sources, tool, &Source::tool);

@@ -177,7 +177,8 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
          "WAIT means that the gap is long because the GPU is busy."},
     });
 
-// Lists the largest parts of the time in gaps whose length is in one octave.
+// For one row of the histogram: sums the parts of time (TimeParts) of its gaps, and lists the largest. octave: log2 of
+// the gaps' length, rounded down.
 std::string note(const GapGroup& group, unsigned octave)
 {
     TimeParts parts{};

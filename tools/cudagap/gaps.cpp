@@ -70,7 +70,7 @@ void GapCounts::forget(const std::set<uint32_t>& places)
         streams_.erase(stream);
 }
 
-// Erases idle threads, and decrements their marks. The kernel side does the same for threads that exit.
+// Erases idle threads, and decrements their counters in marks_. When a thread exits, the kernel side does both.
 void WakingThreads::forget_idle(uint64_t now_ns)
 {
     constexpr uint64_t scan_interval_ns = 10'000'000'000, idle_ns = 60'000'000'000;

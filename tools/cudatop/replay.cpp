@@ -389,7 +389,7 @@ Preferences replay(const Settings& settings, const Options& options, EndingSigna
         return {};
     }
     Screen::Options screen = screen_options(settings, options);
-    screen.starting.clear(); // replay has no slow steps
+    screen.starting.clear(); // a replay has no start-up steps to display
     until_the_screen_is_shown.reset();
     return Player(moments, std::move(columns), from, screen, signals).run();
 }

@@ -49,8 +49,8 @@ private:
         ImageId image;
         uint64_t start_ns = 0;
         uint64_t end_ns = 0; // 0 if the process is running
-        std::string error{}; // words of the verdict on the process's failed calls; empty: none
-        std::string next{};  // the command to type for that error
+        std::string error{}; // text of the verdict on the process's failed calls; empty: no verdict
+        std::string next{};  // command that the verdict suggests
     };
     using Key = std::pair<std::string, std::string>; // name and place
     struct Group {

@@ -305,7 +305,8 @@ constexpr Rule table[] = {
     {"refused", "allocations fail: out of memory", "gpualloc -p PID -x", refused, true},
     {"memory", "allocations or frees fail for a reason other than out of memory", "gpualloc -p PID -x",
      fails<Calls::memory>, true},
-    {"ioctl", "driver calls fail, by the status that the driver returns", "nvioctl -p PID -x", fails_in_driver},
+    {"ioctl", "driver calls fail, according to the status that the driver returns", "nvioctl -p PID -x",
+     fails_in_driver},
     {"restarts",
      "processes with the same name, in the same container, service or cgroup, exit and restart: at least 3 starts in "
      "60 s (alarm if their calls fail)",
@@ -323,8 +324,8 @@ constexpr Rule table[] = {
      "its cgroup is throttled (CPU quota used up)",
      "cudagap -p PID --why", starves},
     {"idle",
-     "for 3 s, the GPUs of the process are under 20% busy (NVML), while its busiest launching thread (10 launches/s or "
-     "more) is asleep or blocked 60% of the time, not waiting for the GPU",
+     "for 3 s, the GPUs of the process are under 20% busy (NVML), and the thread that launches most (10 launches/s or "
+     "more) is asleep or blocked 60% of the time, without counting waits for the GPU",
      "cudagap -p PID --why", idles},
     {"captures", "at least 2 graph captures or instantiations per second, for 2 s and two reports",
      "cudagraph -p PID --storms", captures},

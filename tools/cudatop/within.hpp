@@ -24,7 +24,7 @@ public:
         settings.by = by_;
     }
 
-    const View& rows() const { return rows_; } // grouping of the other list
+    const View& rows() const { return rows_; } // grouping of the list that contains the row
     // Adds the processes that are in the row now. A process stays in this list even if it is no longer in the row,
     // because its GPU may be known only while the process makes calls. groups: one interval's groups, one per row of
     // the other list.

@@ -189,8 +189,8 @@ constexpr F fields[] = {
     {{"GPU%", "gpu_busy_percent", Unit::percent, 6},
      always<C>,
      mean_percent<Figure::gpu_busy>,
-     "While the row launched on its devices: percentage of time in which a kernel of any process ran (GPU%), and "
-     "memory in use on the device (FB).",
+     "GPU%: percentage of time in which a kernel of any process ran. FB: memory in use on the device. Both are means "
+     "over the time in which the row launched on its devices.",
      extra},
     {{"FB", "memory_used_bytes", Unit::bytes, 7},
      always<C>,

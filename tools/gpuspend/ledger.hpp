@@ -153,8 +153,8 @@ struct DeviceAccount {
 // Sums of a tenant over all devices.
 struct TenantAccount {
     Used elsewhere;
-    uint64_t holding_ns = 0, quiet_ns = 0; // time during which the tenant held a device, and part of it without any
-                                           // launch
+    uint64_t holding_ns = 0, quiet_ns = 0; // time during which the tenant held a device, and the part of this time in
+                                           // which it launched nothing
     uint64_t devices = 0;                  // maximum number of devices held at once
     std::set<std::string> pods;            // uids of pods with the tenant's name, at most max_pods
 

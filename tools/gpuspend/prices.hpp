@@ -24,7 +24,8 @@ public:
     // Also throws Error if the file cannot be read.
     static Prices of_file(const std::string& path, const std::string& node = {});
 
-    // Price in millionths per hour, at a point in time (CLOCK_REALTIME); nullopt if no line matches.
+    // Price per hour at a point in time (CLOCK_REALTIME), in millionths of the currency's unit; nullopt if no line
+    // matches.
     std::optional<uint64_t> of(std::string_view model, uint64_t wall_ns = UINT64_MAX) const;
     const std::string& currency() const { return currency_; }
 

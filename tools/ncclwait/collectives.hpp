@@ -84,7 +84,7 @@ public:
         std::optional<uint64_t> size;   // with per_size: lower limit of bytes per call, a power of two
         std::optional<uint64_t> stream; // with per_stream: stream of the calls, if they take one
         int result = 0;                 // with Detail::failed: result of the failed calls
-        std::set<uint32_t> callers;     // threads that made calls for this rank, even if of other operations
+        std::set<uint32_t> callers;     // threads that made calls of any operation for this rank
         CollectiveSums sums;
     };
 
