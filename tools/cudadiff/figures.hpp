@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of measures, one per block, divided by the number of units of work.
+// Values of measures, one per block (some seconds of a run), divided by the units of work in the block (--per).
 #pragma once
 
 #include "tools/cudadiff/comparison.hpp"

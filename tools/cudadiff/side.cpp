@@ -107,8 +107,8 @@ void Side::add_record(const RecordedRun& of, const Record& record)
         add_table_row(run, record);
 }
 
-// Adds the line to an interval of one second. The lines of an interval add up to the same values as a table of that
-// second.
+// Adds the line to an interval of one second. The sums over the lines in an interval equal the values that the tool's
+// table for that second would have.
 void Side::add_event(Run& run, const Record& row, double time_ns)
 {
     if (time_ns < 1 || time_ns > 1e19)

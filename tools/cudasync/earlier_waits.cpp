@@ -82,7 +82,8 @@ void EarlierWaits::scan(const std::vector<pid_t>& users, Waiting& waiting)
     }
 }
 
-// Forgets threads that have exited or begun a traced wait. After full_scans, also forgets threads that are in no wait.
+// Forgets threads that have exited or begun a traced wait. After `full_scans` scans, also forgets threads that are in
+// no wait.
 void EarlierWaits::forget_threads(Process& process, const std::set<uint32_t>& seen,
                                   const std::set<uint32_t>& called) const
 {

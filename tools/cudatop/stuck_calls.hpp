@@ -40,7 +40,7 @@ class StuckThreads {
 public:
     struct Function {
         bool is_wait = false;    // the function waits; waits are tracked elsewhere (tools/cudasync/)
-        bool is_counted = false; // calls of the function are counted by thread
+        bool is_counted = false; // the BPF programs count the function's calls per thread
     };
     explicit StuckThreads(std::vector<Function> functions) : functions_(std::move(functions)) {}
 
@@ -67,7 +67,7 @@ private:
     struct Thread {
         PendingCallsQuestion::Thread registers;
         uint64_t unmoved_since_ns = 0;      // when the registers last changed
-        uint64_t called_ns = 0;             // time of the last counted call; 0: none yet
+        uint64_t called_ns = 0;             // time of the last counted call or wait; 0: none yet
         uint64_t asked_ns = 0;              // time of the last question about this thread
         uint64_t asked_since_ns = 0;        // value of unmoved_since_ns at that question
         bool is_known = false;              // the last answer is about the current registers

@@ -76,7 +76,7 @@ Cell share(const Charge& l, const C&)
     return Cell(static_cast<double>(l.row->account.used.*part) / static_cast<double>(l.row->all.*part));
 }
 
-// A counter as a fraction of 1, like all shares in FOCUS.
+// Mean of a utilization counter, from 0 to 1 and not in percent, like all shares in FOCUS.
 template<Figure figure>
 Cell mean(const Charge& l, const C&)
 {

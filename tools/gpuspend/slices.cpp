@@ -195,7 +195,8 @@ const MachineGpu* Slices::instance_of(const ImageId& image)
                      one.compute_instance.value_or(Gpu::whole)});
 }
 
-// Returns the ids of devices that the process's environment names, with the sources.
+// Returns the devices that the process's environment names: the id of each, with a bit mask of the variables that name
+// it (enum HeldBy).
 std::map<std::string, uint8_t> Slices::granted_to(const ImageId& image)
 {
     std::map<std::string, uint8_t> held;
