@@ -32,9 +32,8 @@ def is_memory(call):
 
 
 def expected(truth, by=("kind",), api="driver"):
-    """{(values of `by`..., measure): amount} of the calls in the truth file. One call can unmap several mappings, and
-    has extra lines in the truth file for memory that it frees with them. So the numbers of such calls are not compared,
-    only the bytes."""
+    """{(values of `by`..., measure): amount} of the calls in the truth file. One call can unmap several mappings, so
+    only the bytes of mappings are compared, not their number."""
     out = Counter()
     for call in filter(is_memory, truth):
         if not layer_wanted(call, api):

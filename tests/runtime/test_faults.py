@@ -237,7 +237,7 @@ stdouts = {"closed": (lambda: {"preexec": closed(1)}, "standard output is closed
 
 @case(each=stdouts, long=["for reading", "full"])
 def output_cannot_be_written(row):
-    """The tool prints the reason and exits with 1. No file that it opens gets the number of a closed standard descriptor."""
+    """The tool prints the reason and exits with 1. It opens no file with the number of a closed standard descriptor."""
     options, why = row
     workload = Workload("launch vecadd 101")
     run = Run("-p", workload.pid, **options()).traces()

@@ -86,7 +86,7 @@ def created_before_tracing():
 
 @case
 def nodes_added_to_a_graph_from_before():
-    """The node count of a graph from before tracing stays unknown after a later capture into it, as do those of its clones."""
+    """Captures into a graph from before tracing: its node count stays unknown, and so do those of its clones."""
     workload = Workload("""graph create G; graph add G kernel 3; touch {dir}/made; wait {go}; capture begin stream=1 to=G
     launch scale 2 stream=1; capture end G2 stream=1; graph instantiate G X; graph launch X 5; graph add G memset; graph clone G H
     graph add H kernel; graph instantiate H Y; graph launch Y 7""", "workload-driver", warm=False)

@@ -133,7 +133,7 @@ def rank_has_exited():
 
 @case
 def nothing_hangs():
-    """No verdict on lateness below the limit, waits that return, or pauses without calls and waits."""
+    """No verdict for lateness below the limit, for waits that return, or for pauses with neither calls nor waits."""
     found, _ = verdicts(3, """comm A; call A ncclAllReduce 5; only 1; sleep 700; end; call A ncclAllReduce 3
                               repeat 26; hang 100; end; call A ncclAllReduce 1; sleep 2600; barrier; destroy A""")
     equal(found, [], "verdicts")

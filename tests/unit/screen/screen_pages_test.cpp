@@ -30,7 +30,7 @@ TEST_CASE("a row is opened and closed", "[screen]")
     stage.press(key::left);
     CHECK(stage.state.plotted == "device_memory_bytes"); // the selection wraps around, and includes hidden columns
     stage.snapshot.detail_of = "1003";
-    CHECK_FALSE(stage.shows("void kernel_0<float>(float*, int)")); // the detail is of another row
+    CHECK_FALSE(stage.shows("void kernel_0<float>(float*, int)")); // the detail belongs to another row
     stage.cast.rows = 2;
     stage.next();
     CHECK(stage.shows("1004 bob \u8a13\u7df4\u5668 (gone)"));
