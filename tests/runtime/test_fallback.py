@@ -72,7 +72,7 @@ def sessions_and_multi_refused():
 
 
 def run_refused(*arguments, refuse):
-    """Runs a tool that must exit with 1, a message and a hint, without output."""
+    """Runs a tool that must exit with 1, print a message and a hint on standard error, and print nothing else."""
     tool = Tool(*arguments, json=False, banner=False, env=refusing(*refuse), attaches=False)
     tool.finish(1)
     equal(tool.text, "", "standard output")

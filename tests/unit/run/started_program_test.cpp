@@ -138,7 +138,7 @@ TEST_CASE("a program waits at its start, and continues when the gate opens", "[p
     CHECK(program.wait(signals.ending) == 7); // wait() opens the gate
 }
 
-TEST_CASE("no gatekeeper is left after a program that was never released", "[program]")
+TEST_CASE("no gatekeeper process is left if the program was never released", "[program]")
 {
     Signals signals;
     {
@@ -147,7 +147,7 @@ TEST_CASE("no gatekeeper is left after a program that was never released", "[pro
     CHECK(std::ranges::none_of(all_processes(), is_our_gatekeeper));
 }
 
-TEST_CASE("no gatekeeper is left after a program that has exited", "[program]")
+TEST_CASE("no gatekeeper process is left once the program has exited", "[program]")
 {
     Signals signals;
     {
