@@ -30,7 +30,8 @@ struct Interval {
 DetailPart processes_part(const std::string& id, const std::set<ImageId>& images, const Snapshot& snapshot,
                           const Context& context);
 
-// The tables for the row's processes, or for its thread if rows are threads.
+// The tables and histograms on the page of an opened row. They cover the row's processes, or its thread if rows are
+// threads.
 std::vector<DetailPart> detail(const Key& key, const std::set<ImageId>& images, const Interval& interval,
                                const SinceOpened& since, const Context& context);
 

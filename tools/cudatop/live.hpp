@@ -53,7 +53,7 @@ Screen::Options screen_options(const Settings& settings, const Options& given);
 
 class Live {
 public:
-    // requests: called for all actions except quitting and changing the interval.
+    // requests: called for each action of the user, except quitting and changing the interval.
     Live(const Screen::Options& options, Screen::Requests requests);
 
     void starting(std::string_view step) { screen_.starting(std::string(step)); } // call only before begin()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes slices of time for the ledger. A slice has the holders of each device, their sources, and their activity.
+// Makes slices of time for the ledger. For each device, a slice lists the holders, the sources that report them, and
+// their activity.
 #pragma once
 
 #include "gpu/gpu_files.hpp"
