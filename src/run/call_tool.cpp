@@ -423,10 +423,10 @@ void CallTool::end_report(Output& output)
 {
     if (!shows_rows_)
         return;
-    const Loss merged{
-        "calls_merged",
-        "calls were merged into coarser rows: the report had too many rows (report more often, or group by less)",
-        pending_.merged()};
+    const Loss merged{"calls_merged",
+                      "calls were merged into coarser rows: the report had too many rows (shorten the interval, or "
+                      "group by fewer keys)",
+                      pending_.merged()};
     output.lost({&merged, 1});
     pending_.clear();
     forget_processes();
