@@ -10,7 +10,7 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t rows_max = 1 << 22; // maximum rows of a search table; libtorch has 400,000
+constexpr size_t rows_max = 1 << 22; // maximum rows of the search table in .eh_frame_hdr; libtorch has 400,000
 
 // Accepts only "register + offset" as the base. Other expressions occur in PLT entries and in functions that realign
 // their stack.

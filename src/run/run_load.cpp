@@ -67,7 +67,7 @@ void Run::leave_out_harmful_returns()
     const char* why = "return probes kill processes under seccomp (most containers) on this kernel, "
                       "which lacks commit cf6cb56ef244";
     if (plan_.needs_returns)
-        throw Error(fmt::format("this needs return probes, and {}", why),
+        throw Error(fmt::format("this run needs return probes, and {}", why),
                     "update the kernel, leave out the options for latencies and results, or trace only processes "
                     "without a seccomp filter (-p)");
     warn(fmt::format("{}: {}", why, tool_.spec().without_returns));
