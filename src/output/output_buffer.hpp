@@ -53,7 +53,7 @@ private:
     const Output::GivesUp& gives_up_;
 };
 
-// Like make_json_output(run), but writes to the buffer `to` instead of stdout, in addition to the normal output.
+// Like make_json_output(run), but writes to the buffer `to` instead of stdout. Used in addition to the normal output.
 std::unique_ptr<Output> make_json_output(RunIdentity run, std::unique_ptr<LineBuffer> to);
 
 // Prints losses on stderr, so that users see them even if stdout is piped to a program.
