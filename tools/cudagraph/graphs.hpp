@@ -142,7 +142,7 @@ public:
     void add(const ImageId& image, const StormSource& source, uint64_t captures, uint64_t instantiates,
              uint64_t now_ns);
 
-    // Returns the storms at this time. Each process is returned at most once a minute.
+    // Returns the processes that are in a storm at now_ns. Each process is returned at most once a minute.
     std::vector<Storm> drain(uint64_t now_ns);
 
     void forget(const std::set<ImageId>& images);

@@ -129,7 +129,7 @@ std::optional<uint64_t> Waiting::end_of(const wait_call& call, uint64_t thread_s
 }
 
 // If the thread has exited, moves its call to ended_; if not, returns false. Needs no synchronization, because the
-// kernel side does not write to the place of an exited thread.
+// kernel side does not write to an exited thread's place in the table.
 bool Waiting::collect_ended(volatile waiting& place, const wait_call& call)
 {
     const std::optional<uint64_t> end = end_of(call, place.thread_start_ns);

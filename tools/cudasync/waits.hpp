@@ -85,8 +85,8 @@ public:
     // id.
     void executed(uint32_t pid, uint64_t time_ns) { execs_[pid] = time_ns; }
 
-    // Detects threads that have ended, and frees their places once their calls have been reported. Call this once a
-    // second.
+    // Detects threads that have ended, and frees their places in the table once their calls have been reported. Call
+    // this once a second.
     void forget_ended();
 
     // Threads that have made a wait since tracing began, by process.
@@ -98,7 +98,8 @@ private:
     void add_part(std::vector<Part>& parts, const wait_call& call, uint64_t least_ns, State state) const;
     std::optional<uint64_t> end_of(const wait_call& call, uint64_t thread_start_ns) const;
     bool collect_ended(volatile waiting& place, const wait_call& call);
-    uint32_t places(); // number of places used so far; the rest of the table stays unmapped to save memory
+    uint32_t places(); // number of places in the table that were used so far; the rest of it stays unmapped to save
+                       // memory
 
     int free_fd_;
     SharedArray<waiting> table_;

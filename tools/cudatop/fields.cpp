@@ -150,7 +150,7 @@ const TopField fields[] = {
      "how often per second the threads counted in RUNQ% were given a CPU", Usual::no},
     {IN_TWO_FORMS("GPU", "gpu", text, 7, always<C>, text_if_any(gpu_text(gpus_of(k, g, c).gpus)),
                   text_if_any(shown_gpus(gpus_of(k, g, c)))),
-     "the GPUs of the process: index, nvidiaN (device file) or cuda:N (CUDA's number); ?0-3 means any of these GPUs",
+     "the GPUs of the process: index, nvidiaN (device file) or cuda:N (CUDA's number); ?0-3: unknown which of these",
      Usual::screen, false},
     FOR_SCRIPTS("gpu_source", text, json_only<C>, text_if_any(source_name(gpus_of(k, g, c).source))),
     FOR_SCRIPTS("gpu_possible", text, json_only<C>, text_if_any(gpu_text(gpus_of(k, g, c).possible))),

@@ -8,7 +8,8 @@
 namespace gpusnoop {
 namespace {
 
-// Older starts do not count. The period is long enough for a kubelet's first restarts, which are 10 s and 20 s apart.
+// Only starts within this time count toward a restart loop. It is long enough for a kubelet's first restarts, which are
+// 10 s and 20 s apart.
 constexpr uint64_t history_ns = 60'000'000'000;
 // A loop has ended if no process has started for this time, and for twice the average time between starts.
 constexpr uint64_t min_quiet_ns = 5'000'000'000;

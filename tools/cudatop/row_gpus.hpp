@@ -14,7 +14,7 @@ namespace gpusnoop::cudatop {
 // Returns the row's own GPU if rows are grouped by GPU, else the GPUs that its calls used or its processes run on.
 OnGpus gpus_of(const Key& key, const Group& group, const Context& context);
 
-// Returns "0-3", or "?0-7" if the processes may be on any of these GPUs.
+// Returns "0-3", or "?0-7" if the processes are on some of these GPUs, but it is not known on which.
 std::string shown_gpus(const OnGpus& on);
 
 // Memory in bytes as the driver reports it, including contexts and allocations made before tracing began. If rows are

@@ -2,8 +2,8 @@
 // Driver API calls, other than waits, that do not return. To keep launches cheap, no probe measures these calls.
 // Instead, a helper process inspects the stacks of threads that make no calls (code/pending_calls.hpp), at a bounded
 // rate. A call is stuck if two inspections, some time apart, find it on the thread's stack with the same callers, and
-// it cannot have returned in between. The latter is certain if the thread's registers have not changed, or if another
-// call of the function would have been counted.
+// it cannot have returned in between. A return is ruled out if the thread's registers have not changed, or if the
+// function's calls are counted and no new call was counted.
 #pragma once
 
 #include "attach/probes.hpp"
