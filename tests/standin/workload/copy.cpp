@@ -61,7 +61,7 @@ void find_memory(Request& r, const Step& step, const CopyRow& row)
     auto types = numbers(step, "types");
     if (step.has("types")) {
         if (row.direction_from != DirectionFrom::types || types.size() != 2)
-            wrong(step, "types takes two numbers, and needs a function with a driver structure");
+            wrong(step, "types takes two numbers, and needs a driver function that takes a structure");
         r.from_type = MemoryType(types[0]);
         r.to_type = MemoryType(types[1]);
         from = side_of(r.from_type, Side::unknown);
