@@ -246,7 +246,7 @@ TEST_CASE("an idle allocation is reported in a sentence", "[spend]")
     check_sums(ledger);
 }
 
-TEST_CASE("launches on an unknown device are not idle time", "[spend]")
+TEST_CASE("a tenant that launches on an unknown device is not counted as idle", "[spend]")
 {
     Ledger ledger;
     Slice one = slice(second, {holder("a")});
