@@ -30,8 +30,8 @@ SELECT l.host AS host, l.moment AS moment, l.interval_ns AS interval_ns, l.names
        l.blocked_ns AS blocked_ns, l.errors AS errors, l.memory_bytes AS memory_bytes
 FROM rows_of_tools AS l WHERE l.tool = 'cudatop' AND l.type = 'row' AND l.pid IS NOT NULL;
 
--- Rows of runs with --state are totals since the state began and must not be added up. Only a run's first line, with
--- its command line, identifies such a run.
+-- Rows of runs with --state are totals since the state file was created and must not be added up. Only a run's first
+-- line, with its command line, identifies such a run.
 CREATE VIEW gpuspend_rows AS
 SELECT l.host AS host, l.moment AS moment, l.interval_ns AS interval_ns, l."of" AS "of", l.team AS team,
        l.namespace AS namespace, l."user" AS "user", l.device_time_ns AS device_time_ns, l.used_ns AS used_ns,

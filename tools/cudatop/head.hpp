@@ -13,7 +13,7 @@
 
 namespace gpusnoop::cudatop {
 
-// Facts about an interval.
+// Facts about an interval, for the head of the screen and for the sum row.
 struct Facts {
     size_t processes = 0;
     std::string attached;

@@ -152,7 +152,7 @@ constexpr F fields[] = {
     {{"", "reserved_bytes", Unit::bytes},
      by_kind<Shown::json>,
      bytes_of<HOLDING_RESERVED>,
-     "Bytes held of kinds that LIVE and other totals never include."},
+     "Bytes held, by kind, for the kinds that LIVE and the other totals never include."},
     {{"", "mapped_bytes", Unit::bytes}, by_kind<Shown::json>, bytes_of<HOLDING_MAPPED>},
     {{"", "external_bytes", Unit::bytes}, by_kind<Shown::json>, bytes_of<HOLDING_EXTERNAL>},
     {{"", "graph_bytes", Unit::bytes}, by_kind<Shown::json>, bytes_of<HOLDING_GRAPH>},

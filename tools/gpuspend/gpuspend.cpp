@@ -80,7 +80,8 @@ private:
     std::optional<Slices> slices_;
     Teams teams_;
     std::optional<Ledger> ledger_; // device time since sums_ was last updated, by tenant id
-    SpendState sums_;              // totals by tenant name since the last report; with --state, since the state began
+    SpendState sums_;              // totals by tenant name since the last report; with --state, since the state
+                                   // file was created
     std::optional<StateFile> state_;
     Metrics* metrics_ = nullptr;   // the output if metrics are exported, else null
     std::optional<Error> unsaved_; // error of the last attempt to save the state
@@ -284,7 +285,7 @@ std::vector<std::string> GpuSpend::notes(const Bill& bill) const
         lines.push_back(fmt::format("the kubelet has allocated {} unknown device{}", unknown, unknown == 1 ? "" : "s"));
     if (const uint64_t unseen = sums_.unseen_ns(); state_ && unseen >= 1'000'000'000)
         lines.push_back(
-            fmt::format("{} of the {} since the state began were not observed, because gpuspend did not run",
+            fmt::format("{} of the {} that the state file covers were not observed, because gpuspend did not run",
                         time_text(unseen), time_text(sums_.saved_ns - sums_.began_ns)));
     return lines;
 }

@@ -23,7 +23,8 @@ struct KubeletDevices {
     bool readable = false;     // the text could be parsed as a checkpoint
     std::vector<Grant> grants; // may include pods that have ended, because the file is only written at allocations
     std::map<std::string, uint64_t> parts; // by device: number of replicas that its plugin offers
-    std::set<std::string> resources;       // registered resources of NVIDIA's plugin
+    std::set<std::string> resources;       // names of the resources that NVIDIA's plugin has registered, such as
+                                           // "nvidia.com/gpu"
 };
 
 constexpr const char* kubelet_checkpoint = "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint";
