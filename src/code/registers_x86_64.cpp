@@ -50,7 +50,7 @@ Argument Registers::source(const ZydisDecodedOperand& operand, uint64_t next) co
     return {};
 }
 
-// Returns the value of the first operand after the instruction.
+// Returns the value that the instruction writes to its first operand.
 Argument Registers::result(const Instruction& instruction, uint64_t next) const
 {
     const ZydisDecodedOperand& second = instruction.operands[1];

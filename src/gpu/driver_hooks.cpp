@@ -189,7 +189,7 @@ bool DriverHooks::hook_functions(const Driver& driver, const std::set<std::strin
         if (!is_allowed(method))
             continue;
         Hooked hooked{.method = method, .functions = {}, .links = {}};
-        std::optional<bool> main_hooked; // whether ioctl is hooked, or open if the driver has no ioctl
+        std::optional<bool> main_hooked; // true if the driver's first entry point (in the order of `entries`) is hooked
         for (size_t entry = 0; entry < entries.size(); entry++) {
             const auto& names = driver.functions[entry];
             if (names.empty())

@@ -123,7 +123,8 @@ struct MetricsGet {
 };
 static_assert(offsetof(MetricsGet, metrics) == 24);
 
-constexpr uint32_t version_1 = 1; // plain version number for both structs; for other structs, NVML adds the size
+constexpr uint32_t version_1 = 1; // value of the version fields of GPM structs; in other NVML structs, this field also
+                                  // contains the size
 
 struct GpmFigure {
     uint32_t id; // NVML_GPM_METRIC_...

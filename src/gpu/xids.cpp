@@ -19,7 +19,8 @@ namespace {
 constexpr const char* tracepoint = "nvidia/nvidia_dev_xid"; // exists since driver 575.51.02
 constexpr uint64_t log_patience_ns = 500'000'000;
 constexpr uint64_t log_memory_ns = 3'000'000'000;
-constexpr size_t lines_max = 256; // maximum number of log lines that wait for their report
+constexpr size_t lines_max = 256; // maximum number of log lines that are kept until the tracepoint reports the same
+                                  // error
 
 // Returns the offset of a field, from a line such as "field:u32 error_code;\toffset:12;\tsize:4;" in a tracepoint's
 // format.

@@ -81,7 +81,8 @@ Reader::Outcome KernelNames::look_up(const ImageId& image, Process& process, uin
 {
     const NameQuestion question = question_about(image, process, handle);
     const Reader::Outcome outcome = ask(question);
-    // If the name could not be read at its address, apply() has cleared the address, so look_up() now searches for it.
+    // If the name could not be read at its address, apply() has cleared the address, so the next question asks the
+    // helper to search for the name.
     if (outcome == Reader::Outcome::answered && question.kind == NameQuestion::Kind::text &&
         !known_name(process, handle))
         return look_up(image, process, handle);

@@ -53,10 +53,11 @@ public:
         bool starts_in_probe = true; // true if stacks start in a probed function; the caller of that function is then
                                      // recorded separately
     };
-    // Call this before loading the programs. stacks: size of the table of Python stacks, a power of two. If it is 0,
-    // Python frames are not recorded, and the table is not created.
+    // Enables the recording of Python frames. Call this before loading the programs. stacks: size of the table of
+    // Python stacks, a power of two. If it is 0, Python frames are not recorded, and the table is not created.
     static void follow_python(const BpfObject& bpf, uint32_t stacks);
-    // Like follow_python(), but for the table of native stacks whose contents have been copied.
+    // Enables a faster way to read native stacks: one read of a block of the stack per call (bpf/base/window.bpf.h).
+    // Call this before loading the programs. stacks: size of the table of these stacks, a power of two; 0: off.
     static void follow_windows(const BpfObject& bpf, uint32_t stacks);
     // Returns the maps and variables of a loaded BPF object. stacks: name of the map of stack traces.
     static Kernel kernel_of(const BpfObject& bpf, const char* stacks);

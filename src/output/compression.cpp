@@ -153,7 +153,7 @@ public:
         size_t left = ZSTD_decompressStream(context_, &out, &from);
         if (ZSTD_isError(left))
             return skip_damage(packed);
-        if (out.pos > 0) { // output means that all blocks passed until now are complete
+        if (out.pos > 0) { // output means that all blocks passed to libzstd earlier are complete
             fed_.clear();
             is_begin_ = !began_before;
         }

@@ -177,7 +177,7 @@ bool has(const Family& family, std::string_view rows)
     return family.rows == rows || (family.rows == any && std::ranges::find(others, rows) == std::end(others));
 }
 
-// rows: one or several kinds of rows, "pod,device".
+// rows: kinds of rows, separated by commas, such as "pod,device".
 bool applies_to(const Label& label, std::string_view rows)
 {
     for (size_t at = 0; at <= rows.size();) {

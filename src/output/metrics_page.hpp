@@ -40,7 +40,7 @@ private:
     };
 
     std::string tool_, version_;
-    std::map<std::string, Labelled> rows_; // by labels as text, without braces
+    std::map<std::string, Labelled> rows_; // rows that have series; the key is the text of their labels, without braces
     uint64_t now_ns_ = 0;
     uint64_t wall_ns_ = 0;
     uint64_t left_out_ = 0;

@@ -86,7 +86,8 @@ bpf_object* Run::load()
                     "leave out --attach: the best way that works is then chosen");
     LoadPlan plan(tier, forced);
     bool guarded = false;
-    together_ = !options_.info; // --info queries libbpf, which knows only the programs that it loaded itself
+    together_ = !options_.info; // --info asks libbpf about the programs, but libbpf knows only those that it loaded
+                                // itself, not in parallel
     for (;;) {
         signals_.check();
         try {

@@ -178,7 +178,7 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
             throw UsageError(fmt::format("a buffer size (--ring-mb) must be a power of two, not {}", o.ring_mb));
     });
     line.text(
-        "--table-rows", "ROWS", "rows of the table in the kernel (default depends on the number of CPUs)",
+        "--table-rows", "ROWS", "rows of the table of calls in the kernel (default depends on the number of CPUs)",
         [&o](const std::string& text) { o.table_rows = number_argument<uint32_t>("--table-rows", text, 16, 1 << 20); });
     line.flag("--info", "show what this machine supports and what the tool uses of it, and exit", o.info);
     line.flag("--clean", "remove what killed runs have left behind, and exit", o.clean);

@@ -125,13 +125,13 @@ public:
     const std::set<pid_t>& pids() const { return pids_; }
     bool contains(pid_t pid) const { return pids_.contains(pid); }
 
-    // Call when a thread of the process was renamed to `name`. Returns true if that adds the process.
+    // Call when a thread of the process was renamed to `name`. Returns true if this adds the process to pids().
     bool on_rename(pid_t pid, std::string_view name);
-    // Call when a process was created; it inherits the name of the thread that created it. Returns true if that adds
-    // the child.
+    // Call when a process was created; it inherits the name of the thread that created it. Returns true if this adds
+    // the child to pids().
     bool on_fork(pid_t child);
-    // Call when the process has called exec; its only thread is now called `name`. Returns true if that removes the
-    // process.
+    // Call when the process has called exec; its only thread is now called `name`. Returns true if this removes the
+    // process from pids().
     bool on_exec(pid_t pid, std::string_view name);
     void remove(pid_t pid) { pids_.erase(pid); }
     // Adds all processes that have a thread with a matching name.
