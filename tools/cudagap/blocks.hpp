@@ -124,7 +124,7 @@ std::string file_name(const char (&folder)[FOLDER_NAME], const char (&file)[FILE
 // the gap's longest blocked period; element i is the file that the i-th waker waited for.
 using GapFiles = std::array<std::string, WAKERS + 1>;
 
-// Finds the files in GapFiles.
+// Determines which files a gap's threads waited for (GapFiles).
 class BlockedFiles {
 public:
     GapFiles of(const gap_record& gap);

@@ -146,7 +146,7 @@ bool Waiting::collect_ended(volatile waiting& place, const wait_call& call)
 uint32_t Waiting::places()
 {
     const auto taken = std::min<uint32_t>(std::atomic_ref(shared_.places_taken).load(), PLACES_MAX);
-    table_.map_at_least(std::bit_ceil(taken)); // does not exceed the table, because its size is a power of two
+    table_.map_at_least(std::bit_ceil(taken)); // the rounded number does not exceed PLACES_MAX, which is a power of two
     return taken;
 }
 

@@ -51,7 +51,7 @@ struct Settings : CallSettings {
 struct Known {
     bool launches = true;
     bool copies = true;
-    bool graphs = true; // which kernels launched graphs contain
+    bool graphs = true; // the contents of launched graphs
     bool memory = true;
     bool waits = true;
     bool results = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cudatop: GPU use and problems of all processes on one screen, from the counts of the other tools.
+// cudatop: GPU use and problems of all processes on one screen. It counts the same calls as the other tools.
 #include "attach/refusal.hpp"
 #include "base/clock.hpp"
 #include "base/loop.hpp"

@@ -28,7 +28,7 @@ public:
          const Context& context)
         : key_(key), images_(images), interval_(interval), context_(context), options_(context.options)
     {
-        options_.nanoseconds = true; // durations are counted in nanoseconds
+        options_.nanoseconds = true; // the BPF programs count histograms of durations in nanoseconds
         options_.json = false;
         now_.seconds = context.seconds;
         now_.take(interval.calls, interval.waits, *this);

@@ -55,7 +55,7 @@ public:
     std::vector<WhyLine> with(std::span<const Verdict* const> of_last_interval, const Frames& frames);
     uint64_t dropped() const { return dropped_; } // number of verdicts dropped because a limit was reached
 
-    // Reports that a process exited and is no longer tracked.
+    // Call this when a process has exited and is no longer tracked.
     void forgot_process() { processes_++; }
     size_t processes() const { return processes_; }
 

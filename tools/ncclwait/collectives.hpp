@@ -217,7 +217,7 @@ private:
         bool differs = false;          // the last collective did not match
         std::deque<Line> lines;        // lines that later events may still change
     };
-    struct Group { // a group that a thread has started and not ended
+    struct Group { // a thread's NCCL group (ncclGroupStart) that has not ended
         uint32_t pid = 0;
         unsigned depth = 0;
         std::vector<collective_call> calls;

@@ -96,7 +96,7 @@ constexpr Field<C, L> fields_of_lines[] = {
     {{"SIZE", "bytes", Unit::bytes, 6},
      always<C>,
      [](const L& l, const C&) { return cell_if(l.arrival->bytes); },
-     "Bytes of the call."},
+     "Number of bytes that the call moves."},
     {{"RESULT", "result", Unit::text, 22},
      where_failed<C, Shown::both>,
      [](const L& l, const C&) { return Cell(result_name(Library::nccl, l.line->result)); },

@@ -35,7 +35,8 @@ struct DriverKey : CallKey {
 
     uint8_t kind = 0;
     uint8_t flags = 0;
-    uint64_t subject = 0; // low half: ioctl request; high half: the control, class or function inside it
+    uint64_t subject = 0; // low half: ioctl request; high half: the control command, object class or heap function that
+                          // the request's struct names
     uint8_t node = 0;
     uint16_t minor = 0;
     std::optional<uint32_t> object_class;
