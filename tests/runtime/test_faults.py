@@ -421,7 +421,7 @@ def no_helper():
     check("cannot start a helper process: Resource temporarily unavailable" in messages and "pids.max" in messages, messages)
 
 
-# --- signals before the loop -----------------------------------------------------------------------------------------
+# --- signals during start-up -----------------------------------------------------------------------------------------
 
 starts = {f"{tool},{tier}": (tool, tier) for tool in ("cudalaunch", "cudatop") for tier in ("session", "tracefs", "perf")}
 

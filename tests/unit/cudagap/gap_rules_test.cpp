@@ -107,7 +107,7 @@ TEST_CASE("a waker is named before its activity is known")
           "blocked on a pipe 100% of the time, waiting for feeder 11");
 }
 
-TEST_CASE("the sentence about a wait that no thread ended names the event that ended it")
+TEST_CASE("if no thread ended a wait, the sentence names the event that ended it")
 {
     GapCauses causes;
     const auto words = [&](uint32_t tid, uint32_t part = TIME_LOCK) {

@@ -450,7 +450,7 @@ TEST_CASE("the line of a collective is complete after the next call of each rank
     CHECK(first[0].ranks[0].ns == 100);
     CHECK(first[0].ranks[0].wait_ns == 40);
     CHECK(first[0].ranks[1].wait_ns == 0);
-    CHECK(lines(UINT64_MAX).empty()); // b has neither waited nor called since its last call
+    CHECK(lines(UINT64_MAX).empty()); // b has not waited, or made a call, after its second call
     const auto second = lines(1000, true);
     REQUIRE(second.size() == 1);
     CHECK(second[0].ranks[0].wait_ns == 5);
