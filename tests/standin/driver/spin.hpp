@@ -7,7 +7,7 @@
 
 namespace standin {
 
-extern std::atomic<bool> may_spin; // true once such a kernel was looked up
+extern std::atomic<bool> may_spin; // true once a kernel named spin_us_N was looked up
 
 void note_kernel(const void* function, const std::string& name);
 void spin(const void* function);

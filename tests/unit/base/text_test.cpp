@@ -49,7 +49,7 @@ TEST_CASE("printable text cannot control a terminal", "[text]")
     CHECK(printable("\xe4\xb8z") == "\\xE4\\xB8z");                 // truncated
 }
 
-TEST_CASE("text is truncated to columns at a character", "[text]")
+TEST_CASE("text is truncated to a number of columns, at a character boundary", "[text]")
 {
     CHECK(cut("0123456789", 10) == "0123456789");
     CHECK(cut("0123456789", 9) == "01234567+");
