@@ -67,7 +67,7 @@ constexpr Field<C, K, G> fields[] = {
 std::map<PeerKey, PeerGroup> group_peers(const std::vector<ThreadTime>& times, const PeersOf& peers,
                                          const CallView& view, Processes& processes)
 {
-    std::map<ImageId, cgroups> images; // processes, with the cgroups of one thread each
+    std::map<ImageId, cgroups> images; // each process, with the cgroups of one of its threads
     for (const ThreadTime& time : times)
         images.emplace(time.image, time.cgroup);
     std::map<PeerKey, PeerGroup> groups;

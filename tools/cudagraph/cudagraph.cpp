@@ -141,8 +141,8 @@ void CudaGraph::load()
         storms_.emplace(*settings_.storms, static_cast<uint64_t>(settings_.warm_up_s.value_or(60) * 1e9));
     execs_.emplace(bpf_map__fd(skeleton().maps.execs), bpf_map__fd(skeleton().maps.graphs));
     if (shows_rows_)
-        before_erase_ = [this] { execs_->refresh(); }; // rows about graphs of exited processes have not been printed
-                                                       // yet
+        before_erase_ = [this] { execs_->refresh(); }; // keep the records of exited processes' graphs, because rows
+                                                       // about them may still be due
 }
 
 void CudaGraph::delta(const CallDelta& delta)

@@ -63,7 +63,7 @@ private:
     void fold();
 
     std::deque<WhyLine> lines_; // oldest first
-    std::set<uint64_t> loops_;  // groups with a restart loop
+    std::set<uint64_t> loops_;  // ids of process groups with a restart loop (Verdict::group)
     size_t processes_ = 0;
     uint64_t dropped_ = 0;
 };
