@@ -56,8 +56,8 @@ double Figures::units(const Block& block, const std::string& group) const
     return all;
 }
 
-// Average rate of units of work, as recorded by the first tool that counts them. Values of tools that do not count
-// them are divided by this rate.
+// Average number of units of work per second, from the group's first series that counts them. Used to estimate the
+// units in blocks that have none.
 double Figures::units_per_second(const std::string& group)
 {
     for (const Series& series : side_.series()) {

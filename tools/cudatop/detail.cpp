@@ -62,7 +62,7 @@ private:
         double seconds = 0;
         std::string title{}; // appended to the titles of its tables
         std::map<CallPart, std::vector<CallDelta>> calls{};
-        std::vector<Waiting::Part> waits{}; // waits that were unfinished at a report
+        std::vector<Waiting::Part> waits{}; // parts of waits that had not returned by the end of an interval
 
         void take(std::span<const CallDelta> all, std::span<const Waiting::Part> parts, const Page& page)
         {

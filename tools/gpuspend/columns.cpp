@@ -245,8 +245,8 @@ constexpr F fields[] = {
      [](const L& l, const C& c) {
          return l.kind == LineKind::total && c.probes_percent ? Cell(*c.probes_percent) : Cell();
      },
-     "In the last line: CPU time since the last report, in percent of one CPU, of the probes in traced processes "
-     "(OVERHEAD%, as far as it can be measured) and of gpuspend itself (OWN%)."},
+     "CPU time since the last report, as a percentage of one CPU, used by the probes in traced processes as far as it "
+     "can be measured (OVERHEAD%), and by gpuspend itself (OWN%). Shown only in the last line."},
     {{"OWN%", "own_cpu_percent", Unit::percent, 5},
      always<C>,
      [](const L& l, const C& c) { return l.kind == LineKind::total && c.own_percent ? Cell(*c.own_percent) : Cell(); },

@@ -43,7 +43,7 @@ constexpr ToolSpec about{
                 "  ncclwait -c train.slice 5   # ranks of one cgroup\n"
                 "  ncclwait --json 1           # one JSON object per row and second\n",
     .open = BpfObject::open<ncclwait_bpf>,
-    .without_returns = "it is not known which calls were enqueued",
+    .without_returns = "it is unknown whether calls were enqueued or failed",
 };
 
 constexpr unsigned ticks_at_start = 3;

@@ -147,7 +147,7 @@ RasFinding analyze(const RasCommunicator& communicator)
     }
     finding.text = "according to NCCL's RAS service (all hosts), ";
     if (finding.ranks.empty() && communicator.ranks.size() == 1)
-        finding.text += "the only known rank is not behind";
+        finding.text += "only one rank is known, so ranks cannot be compared";
     else if (finding.ranks.empty())
         finding.text +=
             fmt::format("all {} known ranks have launched the same number of collectives", communicator.ranks.size());
