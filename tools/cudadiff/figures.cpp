@@ -78,7 +78,7 @@ void Figures::require_units()
 {
     if (unit_.kind != WorkUnit::Kind::second && units_per_second("") <= 0)
         throw Error(fmt::format("{} has no {} to compare by (--per)", name_, printable(unit_.text())),
-                    "record graph launches by cudalaunch, cudagraph or cudatop, kernels by cudalaunch");
+                    "record graph launches with cudalaunch, cudagraph or cudatop, and kernels with cudalaunch");
 }
 
 // The number by which a block's values are divided; 0 if the block has no value.

@@ -21,7 +21,7 @@ enum class MeasureKind : uint8_t {
 
 enum class Shape : uint8_t { number, bytes, percent };
 
-// Families of calls. The change of the time spent in a family is the estimated cost of changes in its measures.
+// Families of calls. The cost of a changed measure is estimated as the change of the time spent in calls of its family.
 enum class Family : uint8_t { launch, copy, wait, memory, graph, device };
 
 struct Source {

@@ -75,7 +75,7 @@ void print_histograms(Output& output, const std::map<GapKey, GapGroup>& groups, 
 // Prints the groups as one table, in the order of Settings::sort.
 void print_groups(Output& output, const std::map<TimeKey, TimeGroup>& groups, const Context& context, uint64_t wall_ns);
 
-// Fields of the tables of -U, --files and (below) --tcp.
+// Fields of the tables that -U and --files print.
 std::span<const Field<Context, BlockKey, BlockGroup>> stack_fields();
 std::span<const Field<Context, FileKey, FileGroup>> file_fields();
 

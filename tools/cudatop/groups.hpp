@@ -20,7 +20,7 @@
 
 namespace gpusnoop::cudatop {
 
-// Grouping dimensions, the same for all tools.
+// Grouping dimensions. They apply to calls of all kinds: launches, copies, waits and so on.
 struct View : CallView {
     bool kernel = false;
     const ProcessGpus* gpus = nullptr;

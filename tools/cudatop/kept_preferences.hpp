@@ -15,10 +15,8 @@ public:
     KeptPreferences(std::optional<OwnFile> file = OwnFile::of_settings("cudatop.json"));
 
     const Preferences& preferences() const { return preferences_; } // empty if the file cannot be used
-    const std::string& why_ignored() const
-    {
-        return why_ignored_;
-    } // why the file is ignored, as a sentence; empty if it is used
+    // A sentence that explains why the file is ignored; empty if the file is used.
+    const std::string& why_ignored() const { return why_ignored_; }
     void warn_if_ignored() const;
 
     // Saves the earlier preferences together with the settings that the user chose in this run. Prints a warning if

@@ -73,7 +73,7 @@ private:
 
     KubeletDevices devices_;
     std::map<std::string, std::set<std::string>> registered_;
-    std::map<std::string, Entry> entries_; // by index in PodDeviceEntries
+    std::map<std::string, Entry> entries_; // by index in the JSON array PodDeviceEntries, as text
     size_t count_ = 0;
 };
 

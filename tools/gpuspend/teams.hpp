@@ -19,7 +19,7 @@ public:
     Teams(std::string_view text, const std::string& file);
     static Teams of_file(const std::string& path);
 
-    // Empty if no line matches.
+    // Returns the team of the owner's processes; empty if no line matches.
     const std::string& of(const Owner& owner, const std::string& user) const;
     bool any() const { return !rows_.empty(); }
 

@@ -11,8 +11,9 @@ namespace gpusnoop {
 namespace {
 
 constexpr size_t max_pending_lines = 4096; // limit of lines held back, per communicator
-constexpr uint64_t max_wait_ns =
-    2'000'000'000; // a line is not held back for a rank that enters no collective for this long after its wait
+// A line is held back until each rank enters its next collective. For a rank that has waited for the GPU, it is held
+// back at most this long after that wait.
+constexpr uint64_t max_wait_ns = 2'000'000'000;
 
 } // namespace
 

@@ -30,7 +30,8 @@ bool is_work(const call_key& key)
     return number && (submits_work(class_kind(*number)) || class_kind(*number) == ClassKind::memory);
 }
 
-// True if the process uses libraries or device files that show GPU work, possibly before tracing began.
+// True if the process has mapped libraries or opened device files that only GPU work needs. This also detects work that
+// was done before tracing began.
 bool has_signs_of_work(pid_t pid)
 {
     constexpr std::array<std::string_view, 4> libraries{"/libcuda.so", "/libnvidia-glcore.so", "/libnvidia-eglcore.so",
