@@ -27,7 +27,8 @@ struct Compared {
     size_t measure = 0;
     std::string name; // for a split measure: value of its split key, such as "H2D"; otherwise empty
     Change change;
-    double cost = 0; // change of the time spent in the measure's family of calls, as a share of wall time
+    double cost = 0; // change of the time in calls of the measure's family, such as all copy calls, as a share of wall
+                     // time
 
     // "copies:H2D"
     std::string full_name() const;

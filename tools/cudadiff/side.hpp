@@ -27,7 +27,7 @@ struct Series {
     auto operator<=>(const Series&) const = default;
 };
 
-// Values of rows, summed over some time.
+// Sum of a series' values in a block or interval.
 struct Sum {
     double sum = 0;
     std::map<double, double> sizes; // number of calls by size

@@ -280,7 +280,7 @@ constexpr PeerRule peer_table[] = {
     {"far away", far_away, far_away_words},
 };
 
-// Time in poll counts, because most programs wait for sockets in poll.
+// Includes time blocked in poll(), because most programs wait for their sockets there.
 bool waits_for_sockets(const TimeParts& parts)
 {
     constexpr uint64_t tenth = 10;
