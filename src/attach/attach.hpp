@@ -79,8 +79,8 @@ public:
     void release_unused();
 
     // Detaches from files that another program has opened for writing or has written. If we hold a lease on the file,
-    // the kernel blocks the writer until the probes are detached. attach_waiting() calls this function; call it during
-    // long operations, too.
+    // the kernel blocks the writer until the probes are detached. Called by attach_waiting(). Other long operations
+    // must call this function, too.
     void yield_to_writers(bool thorough = false);
     // Returns the new messages about overwritten files.
     std::vector<std::string> drain_remarks() { return std::exchange(remarks_, {}); }

@@ -291,7 +291,7 @@ private:
         return read(structure, offset / 8, offset % 8 ? static_cast<uint8_t>(PART_HIGH) : part);
     }
 
-    // Returns the operand that reads the word at index `at`, counted from the place.
+    // Returns the operand that reads one word of an argument. place: location of the argument. at: index of the word.
     consteval operand read(ArgumentPlace place, unsigned at, uint8_t part)
     {
         if (place.kind == ArgumentPlace::in_register)
@@ -359,7 +359,7 @@ private:
         return text;
     }
 
-    // An argument marked with "?": read only if the layout reads no memory block besides the argument's own.
+    // A word marked with "?". It is read only if the layout reads no other block of memory.
     struct Optional {
         argument which;
         ArgumentPlace place;

@@ -430,8 +430,9 @@ bool Targets::on_loss(const Reader::Loss& loss)
         const bool of_process =
             request.kind != SearchRequest::Kind::path_checks && request.kind != SearchRequest::Kind::reexamine;
         if (request.kind == SearchRequest::Kind::path_checks) {
+            // The path that the helper was checking counts as unreachable. The other paths are checked again later.
             for (const SearchRequest::Question& question : request.questions)
-                result.leads.push_back(question.path != path); // the other paths are checked again later
+                result.leads.push_back(question.path != path);
         } else if (request.kind == SearchRequest::Kind::reexamine) {
             if (search.suspended_file && ++search.suspended_file->helpers_lost > 1) // the first loss is ignored
                 complain(fmt::format("{} was overwritten and is no longer traced: {}", search.suspended_file->path,

@@ -126,7 +126,7 @@ private:
     void request_path_checks(std::span<CudaFile* const> files, size_t count);
 
     std::span<const Probe> probes_;
-    WriteSignals writes_;                 // declared before files_, which may hold leases
+    WriteSignals writes_;                 // declared before files_, so that SIGIO is blocked before a lease is taken
     FileSearch search_;                   // a helper starts with a copy of this object
     Fd epoll_;                            // waits for helpers and write signals
     std::map<uint64_t, Search> searches_; // pending scans, by question number
@@ -136,7 +136,7 @@ private:
     KnownFiles files_{complaints_};
     std::vector<FileId> checked_paths_; // files whose path check is pending
     std::set<FileId> unreachable_;      // files whose path no longer leads to them
-    bool check_leases_ = false;         // true if a write signal was received
+    bool check_leases_ = false;         // true if SIGIO or inotify has reported a possible write since overwritten()
     size_t next_path_check_ = 0;        // index of the next file to check
     std::set<pid_t> unreadable_;
     std::set<FileSearch::Key> unreadable_files_; // files already reported as unreadable
