@@ -20,7 +20,7 @@
 
 namespace gpusnoop {
 
-// Symbolic value of a register: start at the first argument, follow a chain of loads, then add an offset. Shared by all
+// Symbolic value of a register: the first argument, followed through a chain of loads, plus an offset. Shared by all
 // instruction sets.
 struct PartialPath {
     static constexpr size_t max_steps = 64;
@@ -141,8 +141,8 @@ protected:
         return true;
     }
 
-    // The result if the function now jumps to `target`. kept: callee-saved registers, which must hold their entry
-    // values at the jump.
+    // Returns the result for a function that now jumps to `target`. nullopt if this is not a tail call through the
+    // table. kept: callee-saved registers, which must hold their entry values at the jump.
     std::optional<Dispatch> result(const TrackedValue& target, std::span<const size_t> arguments,
                                    std::span<const size_t> kept) const
     {

@@ -63,8 +63,8 @@ std::set<std::string> kernel_symbols(const std::set<std::string, std::less<>>& w
 } // namespace
 
 // The kernel functions by which a driver handles its entry points: ioctl, open, close and mmap, in the order of
-// `entries`. For each entry point, lists the function's names in different driver versions. The first name that exists
-// is used, because it is the outermost function.
+// `entries`. Their names differ between driver versions. Each list in `functions` begins with the outermost
+// function, and the first function that exists is hooked.
 struct DriverHooks::Driver {
     std::string_view slot; // prefix of the driver's BPF program names
     std::vector<driver_node> nodes;

@@ -308,7 +308,8 @@ size_t measure(Bytes room, unsigned count, unsigned capacity, size_t documented)
         if (fits && (size == documented || plausible(room, count, size)))
             return size;
     }
-    // The function may have written more than `count` elements. Accept only the documented size then.
+    // No size fits the bytes written, perhaps because the function wrote more than `count` elements. Only the
+    // documented size is accepted then.
     return written <= capacity * documented && plausible(room, count, documented) ? documented : 0;
 }
 

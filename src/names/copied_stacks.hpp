@@ -68,8 +68,8 @@ public:
     // Returns null if no copy was received or its callers cannot be found. Waits for a pending answer, within the wait
     // budget.
     const Stack* find(int32_t stack);
-    // Some stacks are copied repeatedly. Returns the number of copies since the last call whose callers differ from
-    // those in the first copy of the same stack.
+    // Some stacks are copied repeatedly. Returns the number of copies whose callers differ from those in the first copy
+    // of the same stack. Counts copies since the last call of this function.
     uint64_t mismatches_since_last() { return std::exchange(mismatches_, 0); }
     void forget(const ImageId& image);
     void keep(const std::set<int32_t>& stacks); // forgets all other stacks

@@ -19,7 +19,7 @@ namespace {
 constexpr size_t max_mangled_name = 4096;    // longer names are truncated
 constexpr size_t processes_max = 4096;       // at this number, all processes are forgotten and read again
 constexpr size_t handles_max = 100000;       // per process; limited because a process may invent any number of them
-constexpr size_t variables_piece = 64 << 10; // bytes per read of the memory that contains the variables
+constexpr size_t variables_piece = 64 << 10; // maximum bytes per read of a process's handle variables (HandleVariable)
 constexpr std::chrono::seconds variables_interval(1);
 
 pid_t pid_of(const ImageId& image)

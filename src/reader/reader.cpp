@@ -125,7 +125,8 @@ std::optional<Reader::Sent> Reader::send(pid_t about, std::string_view question,
             return std::ranges::count_if(p.pending, is_of_user) >= pending_of_user_max;
         })))
         return std::nullopt;
-    // If a helper died while it was idle, no question is to blame, so this question is sent to another helper.
+    // If sending fails because the helper died while it was idle, no question is to blame. This question is then sent
+    // to another helper.
     for (size_t tries = 0; tries <= processes_.size(); tries++) {
         Process* const process = free_process();
         if (!process)

@@ -192,7 +192,8 @@ inline bool send_in_parts(Connection& owner, std::string_view bytes)
     return true;
 }
 
-// Joins the parts of an answer, up to a maximum size. Used by the owner, for one answer after another.
+// Joins the parts of an answer, up to a maximum size. Used by the tool, which receives the parts from a helper. One
+// object joins many answers, one after the other.
 class JoinedParts {
 public:
     explicit JoinedParts(size_t bytes_max) : bytes_max_(bytes_max) {}
