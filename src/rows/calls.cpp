@@ -28,7 +28,8 @@ enum class Merge : uint8_t { sum, most, latest }; // latest: the value from the 
 
 using Merges = std::array<Merge, CALL_FIGURES>;
 
-// Returns how to combine each value of two CPUs or intervals. All values are added, except those listed below.
+// Returns, for each value of a row, how to merge the values of two CPUs or of two intervals. Values that are not listed
+// below are added.
 constexpr Merges merges_of(CallPart part)
 {
     Merges merges{};

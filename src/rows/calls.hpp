@@ -41,8 +41,8 @@ public:
 
 class KernelCallRows : public CallRows {
 public:
-    // generation: the BPF programs' variable, which this object sets. shares: each process's share of the kernel
-    // tables. Both must outlive the object. Throws Error.
+    // generation: the BPF variable `generation` (base/call.bpf.h), which switch_generation() sets. shares: each
+    // process's share of the kernel tables. Both must outlive the object. Throws Error.
     KernelCallRows(int table_fd, int front_fd, uint8_t& generation, Shares& shares);
 
     size_t capacity() const override { return capacity_; }

@@ -85,7 +85,7 @@ constexpr auto count_of = [](const auto&, const auto& g, const auto&) { return C
 template<auto member>
 constexpr auto rate_of = [](const auto&, const auto& g, const auto& c) { return per_second(g.*member, c); };
 
-// Value of a field in text: this member of the group, per second, as a whole number.
+// Value of a field in text output: this member of the group, per second, rounded down to a whole number.
 template<auto member>
 constexpr auto whole_rate_of = [](const auto&, const auto& g, const auto& c) {
     return Cell(static_cast<uint64_t>(static_cast<double>(g.*member) / c.seconds));

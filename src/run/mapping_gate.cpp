@@ -191,8 +191,8 @@ void Gatekeeper::serve()
             if (either[1].revents)
                 obey();
             expire();
-            // out of memory: pauses no more processes, as if the tool had exited, but lets their calls continue
         } catch (const std::bad_alloc&) {
+            // As when the tool exits, releases the paused processes and pauses none from now on.
             open();
             tool_ = Connection(Fd());
         }

@@ -159,7 +159,7 @@ void Sampling::on_timer()
     set_timer();
 }
 
-// Updates the list of processes. The sampled probes of a new process are attached at first.
+// Updates the list of processes. A new process starts with its sampled probes attached.
 void Sampling::track_users()
 {
     std::map<pid_t, std::set<uint32_t>> users;

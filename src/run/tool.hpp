@@ -37,9 +37,10 @@ class UserStacks;
 // Filters and limits that the BPF programs must apply themselves.
 struct Filters {
     Tier tier = Tier::session;
-    bool returns = true;                    // true if return probes may be used, because they kill no target
-    bool pids = false;                      // filter by pid, because other processes have the probes too
-    bool pids_of_second = false;            // filter by pid only in the programs of system-wide probes (Attacher)
+    bool returns = true; // true if return probes may be used, because they kill no target
+    bool pids = false;   // filter by pid, because other processes have the probes too
+    // true if only programs of the second attachment (COOKIE_SECOND), whose probes are system-wide, filter by pid
+    bool pids_of_second = false;
     cgroup_controller v1 = CONTROLLER_NONE; // cgroup v1 hierarchy whose paths identify processes, if mounted
     bool cgroups = false;
     bool cgroups_v1 = false;             // the cgroup filter refers to the v1 hierarchy
@@ -198,7 +199,9 @@ public:
     void on_exit(pid_t pid) { leaving_.insert(static_cast<uint32_t>(pid)); }
     // Processes whose exit event was lost.
     std::set<pid_t> exits_missed() { return processes_->exited(); }
-    uint64_t calls_differing() const; // calls with other callers than shown (UserStacks::mismatches_since_last())
+    // Number of checked calls whose native callers differ from the shown ones, since the last call of this function.
+    // See UserStacks::mismatches_since_last().
+    uint64_t calls_differing() const;
 
 protected:
     CommandLine& command_line() { return *command_line_; }
