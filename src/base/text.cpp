@@ -108,8 +108,9 @@ size_t append_printable(std::string& to, std::string_view text, size_t width)
         std::string_view bytes = text.substr(0, c.length ? c.length : 1);
         text.remove_prefix(bytes.size());
         if (c.length && !steers_terminal(c.code)) {
+            // Terminals show a replacement character, one column wide, for a character that is not printable.
             const int wide = columns_of(c.code);
-            put(bytes, wide < 0 ? 1 : static_cast<size_t>(wide)); // if not printable, shown as a replacement character
+            put(bytes, wide < 0 ? 1 : static_cast<size_t>(wide));
             continue;
         }
         for (char byte : bytes) {

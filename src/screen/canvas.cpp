@@ -94,7 +94,7 @@ int Canvas::write(int x, int y, std::string_view text, Style style, int room)
 
     std::string harmless;
     if (!std::ranges::all_of(text, is_plain)) {
-        // four bytes per column, because combining marks and joiners have no width
+        // bounds the work for long texts; the limit exceeds `room`, so that only the loop below truncates the text
         append_printable(harmless, text, static_cast<size_t>(room) * 4 + 1);
         text = harmless;
     }

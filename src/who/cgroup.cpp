@@ -172,7 +172,8 @@ bool CgroupTarget::find_path(const std::vector<CgroupMount>& mounts)
     std::string rest = argument_;
     if (const std::string path = argument_.starts_with('/') ? real_path(argument_) : "";
         !path.empty() && is_cgroup(path)) {
-        // The path may lead through any mount of the hierarchy.
+        // The path may lead through a mount that is not in `mounts`. All mounts of a hierarchy have the same device
+        // number.
         const auto in =
             std::ranges::find(mounts, device_of(path), [](const CgroupMount& m) { return device_of(m.path); });
         if (in != mounts.end() && (in->v2 || in->controller != CONTROLLER_NONE)) {

@@ -122,7 +122,7 @@ std::vector<CgroupMount> cgroup_mounts(const std::string& host_root)
     std::ifstream file("/proc/self/mountinfo");
     const std::string text(std::istreambuf_iterator<char>(file), {});
     std::vector<CgroupMount> mounts = parse_cgroup_mounts(text, host_root);
-    // Mounts outside of host_root show the host's hierarchies, too.
+    // Without cgroup mounts below host_root, uses all mounts of this process, which show the same hierarchies.
     return mounts.empty() ? parse_cgroup_mounts(text, "/") : mounts;
 }
 

@@ -214,7 +214,7 @@ std::set<Containers::Named> Containers::find_named(std::string_view name) const
 namespace {
 
 constexpr uint64_t max_container_memory = 128 << 20;
-constexpr size_t answers_max = 4096; // replies that find() has not returned yet
+constexpr size_t answers_max = 4096; // maximum number of replies that find() has not returned yet
 
 void serve(Helper::Task& task, const std::string& host_root)
 {
