@@ -128,7 +128,7 @@ def killed_without_intervals():
 
 @case
 def killed_target():
-    """The exit of the target ends the tool. Its last table has the interrupted wait, in text in the column ENDED."""
+    """The tool exits with its target. Its last table has the interrupted wait; in text, the column ENDED counts it."""
     workload = Workload(f"sync 3; touch {{dir}}/there; sync 1 {forever}")
     tools = [Tool("-p", workload.pid, json=False), Tool("-p", workload.pid, "-i", "0.1")]
     workload.go()

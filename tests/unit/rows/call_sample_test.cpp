@@ -71,7 +71,7 @@ TEST_CASE("each row is scaled separately, and an empty window changes nothing", 
     CHECK_FALSE(sample.accuracy().error); // too few windows
 }
 
-TEST_CASE("drain_last returns the calls of a window without CPU time", "[call_sample]")
+TEST_CASE("drain_last returns the calls of a window in which the process used no CPU time", "[call_sample]")
 {
     CallSample sample(0);
     sample.open(100);
