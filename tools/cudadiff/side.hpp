@@ -34,7 +34,7 @@ struct Sum {
     void add(const Sum& other);
 };
 
-// Part of a run that lasts some seconds. Time before a group's first activity and after its last is in no block.
+// A few seconds of a run. Time before a group's first activity and after its last is in no block.
 struct Block {
     double seconds = 0;
     std::map<Series, Sum> sums;

@@ -337,7 +337,8 @@ constexpr Rule table[] = {
      "cudalaunch -p PID", few_blocks},
     {"spins", "busy-waiting: a thread waits 80% of the time while the process uses 80% of a CPU", "cudasync -p PID -U",
      spins},
-    {"shares", "another process makes 80% of the launches on the same GPU; needs NVML or the open device files",
+    {"shares",
+     "another process makes 80% of the launches on the same GPU, which is known from NVML or open device files",
      "cudatop --by device", shares},
 };
 

@@ -36,7 +36,8 @@ struct Context : CallContext<Settings> {
     bool out_of_memory = false;
 };
 
-// True if each row is a whole process or a sum of whole processes, because NVML reports memory per process.
+// True if the columns from NVML can be shown. NVML reports memory per process, so each row must be a whole process or a
+// sum of whole processes.
 bool shows_nvml(const Settings& settings, const Options& options);
 
 // Prints the groups as one sorted table, or with -H as histograms.

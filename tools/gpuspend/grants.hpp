@@ -54,7 +54,7 @@ private:
     const GrantedDevice& of_pod(const std::vector<GrantedDevice>& parts);
     void add_granted(const Pods& pods, const MachineGpus& gpus);
     void add_claimed(const Pods& pods, const MachineGpus& gpus);
-    // Does nothing if gpu is null, because the device is not on this machine.
+    // gpu: null if the granted device is not on this machine; such a grant is ignored.
     void add(GrantedDevice granted, const MachineGpu* gpu, uint8_t source);
     void add_job(const GrantedDevice& step, pid_t process, const MachineGpus& gpus);
     void scan(const MachineGpus& gpus);

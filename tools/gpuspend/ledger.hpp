@@ -42,7 +42,7 @@ struct Gauges {
     void set_percent(Figure figure, std::optional<double> percent, MeasuredBy source);
 };
 
-// Sets NVML's values of a device or instance.
+// Adds the values that NVML reports for a device or MIG instance to its gauges.
 void add_efficiency(Gauges& gauges, const NvmlEfficiency& efficiency);
 
 // Time-weighted means of gauges. Each mean covers the time for which its gauge is known.

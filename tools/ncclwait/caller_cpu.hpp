@@ -51,7 +51,7 @@ private:
 // few seconds, then again after pauses that double each time.
 class IdleScans {
 public:
-    // The result of a scan arrives by the next scan, and a verdict needs two results that agree.
+    // Enough scans for a verdict, which needs two results that agree. The result of a scan arrives by the next scan.
     static constexpr unsigned scans_in_a_row = 4;
     static constexpr uint64_t first_pause_ns = 1'000'000'000, longest_pause_ns = 16'000'000'000;
 

@@ -125,8 +125,8 @@ public:
         bool called = false;                 // the rank has entered a collective since tracing began
         bool exited = false;                 // the process has exited
         bool destroyed = false;              // the rank has destroyed the communicator
-        std::optional<uint64_t> elsewhere{}; // hash of the other communicator that the process has used last, if it has
-                                             // used one since this arrival
+        std::optional<uint64_t> elsewhere{}; // hash of the last other communicator that the process has used since this
+                                             // arrival; nullopt: none
         std::string_view operation_elsewhere{};
     };
     // A communicator that makes no progress, or whose ranks make different calls.
