@@ -82,7 +82,7 @@ std::vector<Peer> peers_of(const std::vector<TcpSocket>& now, const KnownSockets
 
 class PeersOf {
 public:
-    // Scans processes that are not tracked yet. Their counters start at 0 now.
+    // Scans the sockets of processes that are not tracked yet. The counters of their connections start at 0 now.
     void track(const std::vector<ImageId>& images);
     // Ends an interval for all tracked processes.
     void refresh();

@@ -19,11 +19,8 @@ public:
     // name: empty if there is no filter.
     NameFilter(const std::string& name, Processes& processes) : name_(name), processes_(processes) {}
 
-    void mark_active(const ImageId& image)
-    {
-        active_.insert(image);
-    } // the process made a counted call, or has a call
-      // in flight
+    // Call this when a matching thread of the process made a call, or has a call in flight.
+    void mark_active(const ImageId& image) { active_.insert(image); }
     void forget(const ImageId& image) { active_.erase(image); }
 
     bool includes(const ImageId& image) const

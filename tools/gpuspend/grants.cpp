@@ -98,7 +98,8 @@ void Grants::scan(const MachineGpus& gpus)
         if (granted.pod_uid.empty())
             granted.pod_uid = owner.pod_uid();
         granted.container = owner.names.container;
-        if (!granted.pod_uid.empty() && found.owner.node_id.empty()) // another kubelet manages pods in a kind node
+        if (!granted.pod_uid.empty() && found.owner.node_id.empty()) // pods inside a node of kind (Kubernetes in
+                                                                     // Docker) belong to another kubelet
             pods[granted.pod_uid].push_back(granted);
         if (!granted.container_id.empty())
             add_configured(granted, owner, gpus, mig);
