@@ -113,9 +113,9 @@ constexpr F fields[] = {
     {{"GRAPHS", "live_graphs", Unit::count, 6},
      [](const C& c) { return unless_updated(c, in_summary(c)); },
      [](const K&, const G& g, const C& c) { return Cell(c.execs.live_graphs(g.who.images)); },
-     "Graphs (GRAPHS) and executable graphs (EXECS) that exist at the end of the interval; with `--summary`. Graphs "
-     "created before the run are not counted. Executable graphs created before the run are counted only if they were "
-     "launched or changed since."},
+     "Number of graphs (GRAPHS) and of executable graphs (EXECS) that exist at the end of the interval. Shown with "
+     "`--summary`. Graphs created before the run are not counted. Executable graphs created before the run are counted "
+     "only if they were launched or changed since."},
     {{"EXECS", "live_execs", Unit::count, 6},
      in_summary,
      [](const K&, const G& g, const C& c) { return Cell(c.execs.live_execs(g.who.images)); }},
@@ -144,21 +144,21 @@ constexpr F fields[] = {
     {{"DIRECT", "direct_launches", Unit::count, 8},
      in_summary,
      count_of<&G::direct>,
-     "Kernel launches without a graph; with `--summary`. Failed launches count, launches recorded into a graph do not. "
-     "A launch on several devices counts once.",
+     "Kernel launches without a graph. Failed launches count; launches recorded into a graph do not. A launch on "
+     "several devices counts once. Shown with `--summary`.",
      extra},
     {{"GRAPH%", "graph_percent", Unit::percent, 6},
      in_summary,
      [](const K&, const G& g, const C&) { return g.unknown ? Cell() : share(g.kernels, g.kernels + g.direct); },
-     "Share of kernels that came from graphs: kernels_launched / (kernels_launched + DIRECT); `-` if there are "
-     "launches of graphs with `?` nodes; with `--summary`."},
+     "Share of kernels that came from graphs: kernels_launched / (kernels_launched + DIRECT). It is `-` if a launched "
+     "graph has unknown nodes (`?`). Shown with `--summary`."},
     {{"SETUP%", "setup_percent", Unit::percent, 6},
      in_summary,
      [](const K&, const G& g, const C& c) {
          return share(g.capture_ns + g.instantiate_ns, static_cast<uint64_t>(c.seconds * 1e9));
      },
-     "Time spent in captures (from begin to end) and instantiations, as a share of the interval; can exceed 100 with "
-     "several threads; with `--summary`."},
+     "Time spent in captures (from begin to end) and instantiations, as a share of the interval. It can exceed 100 "
+     "with several threads. Shown with `--summary`."},
     {{"", "capture_ns", Unit::count},
      json_only<C>,
      count_of<&G::capture_ns>,

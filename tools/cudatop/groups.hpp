@@ -62,7 +62,7 @@ class Groups {
 public:
     // results: true if the results of copies are known.
     Groups(const View& view, bool results, KernelNames& names, Processes& processes);
-    Groups(const Groups&) = delete; // the groups refer to the settings
+    Groups(const Groups&) = delete; // launches_ and the other groups refer to the settings in this object
     Groups& operator=(const Groups&) = delete;
 
     void add(const CallDelta& delta);
