@@ -126,8 +126,8 @@ constexpr auto fields = fields_of<Field<C, K, G>>(
         {{"", "other_syscall", Unit::count},
          json_only<C>,
          [](const K&, const G& g, const C&) { return cell_if(g.other_syscall); },
-         "Number, on this architecture, of the last system call that counted as OTHER%, in the thread with the most "
-         "OTHER% time."},
+         "Number of a system call, on this architecture: the last one that counted as OTHER% in the thread with the "
+         "most OTHER% time."},
     },
     part_fields<TIME_LAUNCH, TIME_COPY, TIME_WAIT, TIME_MEMORY, TIME_CALL>,
     {
@@ -215,8 +215,8 @@ constexpr auto fields = fields_of<Field<C, K, G>>(
         {{"CPUS", "allowed_cpus", Unit::count, 4},
          always<C>,
          around<&A::allowed_cpus>,
-         "Number of CPUs that the process's main thread may use (if it has exited, another thread), and number of "
-         "threads of the process.",
+         "Number of CPUs that the process's main thread (or, if that has exited, another thread) may use, and number "
+         "of threads of the process.",
          extra},
         {{"", "process_threads", Unit::count}, json_only<C>, around<&A::threads>},
         {{"", "process_major_faults", Unit::count},

@@ -73,7 +73,8 @@ private:
     Settings settings_;
     std::optional<Execs> execs_;
     std::optional<Storms> storms_;
-    std::vector<CallDelta> waiting_; // calls on graphs that were not known at the last report
+    std::vector<CallDelta> waiting_; // calls on graphs that were still unknown at the last report; they count in the
+                                     // next one
 };
 
 CudaGraph::CudaGraph() : CallTool(about, settings_)
