@@ -220,7 +220,8 @@ namespace {
 
 using Severity = std::optional<double>;
 
-// Returns the share, or nullopt if it is not worth reporting, for example a few segments when a connection starts.
+// Returns `some` / `all`, or nullopt if that is too little to report, for example a few segments when a connection
+// starts.
 Severity share_of(const std::optional<uint64_t>& some, const std::optional<uint64_t>& all)
 {
     constexpr double min_share = 0.005;

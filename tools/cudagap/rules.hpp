@@ -39,7 +39,7 @@ struct GapSigns {
 };
 
 struct GapRule {
-    std::string_view name;  // name of the part in JSON
+    std::string_view name;  // name, in JSON, of the part of time that the rule is about
     std::string_view words; // activity of the thread: "blocked on a pipe"
     std::string_view next;  // the command to type next; PID is replaced by the process id
 };

@@ -49,7 +49,7 @@ void validate_options(Settings& settings, const Options& options)
         throw UsageError(
             "COUNT is a number of reports, which lines (-e) do not have: leave it out; -d 10s limits the run to 10 s");
     if (s.events && s.by)
-        throw UsageError("--by is for tables and histograms, not for lines (-e): leave out one of them");
+        throw UsageError("--by is for tables and histograms, not for lines (-e): leave out --by or -e");
     if (!options.columns.empty() && (s.events || s.histogram()))
         throw UsageError("--columns is for tables: leave out -e and -H, or --columns");
     if (options.failed_only && s.histogram())
