@@ -292,8 +292,8 @@ void print_groups(Output& output, const LaunchGroups& groups, Context context, u
         return print_histograms(output, groups, context, wall_ns);
     context.captured = std::ranges::any_of(groups.groups(), [](const auto& item) { return item.second.captured != 0; });
     context.graphs = std::ranges::any_of(groups.groups(), [](const auto& item) { return item.second.graphs != 0; });
-    // Rows of graphs and host functions lack this key. So all rows are sorted by their number of calls, which text
-    // shows as LAUNCHES.
+    // Rows of graphs and host functions lack the keys "launches" and "launches_per_second". So all rows are sorted by
+    // the values that text shows as LAUNCHES and LAUNCH/s, which count calls.
     std::string sort = context.settings.sort;
     if (sort == "launches")
         sort.clear();

@@ -59,8 +59,8 @@ struct Signs {
     double off_cpu_percent = 0;
     std::optional<double> gpu_percent; // how busy the process's busiest GPU is, according to NVML
     unsigned cpus = 0;                 // number of CPUs that the process may run on; 0: unknown
-    std::optional<MachineLoad> load{}; // machine load, averaged over the ends of the intervals in which a thread
-                                       // starved
+    std::optional<MachineLoad> load{}; // machine load: mean of the readings at the end of each interval in which a
+                                       // thread starved
 
     std::array<Failing, static_cast<size_t>(Calls::count)> failing;
     const Failing& failures(Calls calls) const { return failing[static_cast<size_t>(calls)]; }
