@@ -73,7 +73,8 @@ struct Tenant {
 enum HeldBy : uint8_t {
     HELD_BY_KUBELET = 1,     // allocated to the running container by the kubelet's device manager
     HELD_BY_CONFIG = 2,      // the container's configuration has the device's file
-    HELD_BY_ENVIRONMENT = 4, // listed in NVIDIA_VISIBLE_DEVICES, in the container's configuration or the process
+    HELD_BY_ENVIRONMENT = 4, // listed in NVIDIA_VISIBLE_DEVICES, in the container's configuration or in the process's
+                             // environment
     HELD_BY_CONTEXT = 8,     // the driver reports that the process has a context on the device
     HELD_BY_FILE = 16,       // the process has this device's file open, and the file of no other device
     HELD_BY_CALLS = 32,      // the process makes calls for the device

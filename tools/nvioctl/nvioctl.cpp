@@ -101,8 +101,8 @@ RunPlan NvIoctl::plan()
 void NvIoctl::choose_hooks()
 {
     if (is_confidentiality_lockdown())
-        throw Error("cannot trace driver calls: this kernel is locked down in confidentiality mode, which forbids BPF "
-                    "programs that read kernel memory, kprobes and tracepoints",
+        throw Error("cannot trace driver calls: this kernel is locked down in confidentiality mode, which forbids "
+                    "kprobes, tracepoints, and BPF programs that read kernel memory",
                     "the other tools work; for this one, boot with lockdown=integrity (see man 7 kernel_lockdown)");
     const auto hook = std::ranges::find(driver_hook_names, options_.attach);
     hooks_.emplace(opened_.object, hook == std::end(driver_hook_names)
@@ -175,9 +175,9 @@ void NvIoctl::report_left_out(Output& output)
 {
     const Loss left_out[] = {
         {"returns_missed", "calls were not counted because their return was missed", pending_calls_->drain_missed()},
-        {"monitors_left_out", "left out (--no-monitor): processes that only query GPU state",
+        {"monitors_left_out", "processes left out (--no-monitor): they only query GPU state",
          monitors_left_out_.size()},
-        {"monitor_calls_left_out", "calls of these processes, also left out", calls_left_out_},
+        {"monitor_calls_left_out", "calls of these processes left out", calls_left_out_},
     };
     output.lost(left_out);
     monitors_left_out_.clear();
