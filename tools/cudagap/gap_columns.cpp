@@ -138,8 +138,8 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
         {{"", "waker_pid", Unit::count},
          json_only<C>,
          of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.pid}; }>,
-         "The thread that ended the longest blocked period (the waker). It is known only if the thread waited for a "
-         "lock, in poll, for a pipe, a socket or a child, or for an unknown reason. Periods that a device or timer "
+         "The thread that ended the longest blocked period (the waker). It is known only if the blocked thread waited "
+         "in poll, for a lock, pipe, socket or child process, or for an unknown reason. Periods that a device or timer "
          "ended have no waker."},
         {{"", "waker_tid", Unit::count},
          json_only<C>,

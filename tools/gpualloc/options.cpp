@@ -35,7 +35,7 @@ void validate_options(Settings& settings, Options& options)
     else
         view.who.pid |= !s.histogram();
     if (view.stream)
-        throw UsageError("memory belongs to no stream: leave it out of --by");
+        throw UsageError("memory belongs to no stream: leave stream out of --by");
     if (view.stack && s.histogram())
         throw UsageError("a histogram cannot be grouped by stack: leave out --by stack or -H");
     view.stack |= s.leaks || s.exited;

@@ -41,9 +41,10 @@ constexpr const char* dra_driver_state = "var/lib/kubelet/plugins/gpu.nvidia.com
 
 using ByClaim = std::map<std::string, std::set<std::string>>; // pods or devices, by uid of the claim
 
-// Uids of the pods of each claim. nullopt if the text is not such a file.
+// Parses dra_kubelet_state: returns the uids of the pods of each claim, or nullopt if the text is malformed.
 std::optional<ByClaim> parse_dra_pods(std::string_view text);
-// Devices of each claim: "GPU-<uuid>", "MIG-<uuid>". May contain claims of pods that no longer exist.
+// Parses dra_driver_state: returns the devices of each claim ("GPU-<uuid>", "MIG-<uuid>"), or nullopt if the text is
+// malformed. May contain claims of pods that no longer exist.
 std::optional<ByClaim> parse_dra_devices(std::string_view text);
 
 } // namespace gpusnoop
