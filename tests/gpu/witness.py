@@ -32,8 +32,8 @@ call_fields = {"cudalaunch": ("launches", "captured", "graph_launches", "host_fu
                         "errors")}
 failure_fields = {"cudalaunch": ("errors",), "cudamemcpy": ("errors",), "cudasync": ("errors", "not_ready"), "gpualloc": ("failures",),
           "gpualloc -e": ("failures",), "cudagraph": ("errors",)}
-# Kinds of functions in the probe table that each tool must count. A function that a tool does not count is a
-# difference, too.
+# Kinds of functions in the probe table that each tool must count. If CUPTI reports a function of these kinds and the
+# tool does not count it, that is a difference.
 probe_kinds = {"cudalaunch": "LAUNCH|LAUNCH_LEGACY|GRAPH_LAUNCH|HOST_FUNC", "cudamemcpy": "COPY|COPY_BATCH|COPY_BATCH_3D",
          "cudasync": "WAIT", "gpualloc": "ALLOC|REGISTER_HOST|PHYSICAL_NEW", "gpualloc -e": "FREE|PHYSICAL_FREE",
          "cudagraph": "GRAPH_LAUNCH|CAPTURE_END|GRAPH_INSTANTIATE|GRAPH_UPDATE|GRAPH_UPLOAD|GRAPH_SET|EXEC_DESTROY"}

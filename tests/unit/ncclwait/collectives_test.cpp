@@ -271,7 +271,7 @@ TEST_CASE("ranks that started before tracing are aligned", "[collectives]")
         CHECK(parts.at(2).sums.unjoined == 1);
         CHECK(parts.at(0).sums.unjoined == 0);
         CHECK(parts.at(0).sums.joined == 100);
-        SECTION("and again after a lost call")
+        SECTION("ranks are aligned again after a lost call")
         {
             job.lose(ranks[1]);
             for (uint64_t n = 0; n < 100; n++)
