@@ -18,7 +18,7 @@ inline constexpr std::string_view measures[] = {"launch", "instantiate", "nodes"
 
 struct Settings : GraphSettings {
     Measure histogram_of = Measure::none;
-    std::optional<unsigned> storms;  // limit per minute: more captures, or more instantiations, are a storm
+    std::optional<unsigned> storms;  // a storm is more captures per minute than this, or more instantiations
     std::optional<double> warm_up_s; // duration of the warm-up in seconds; unset: 60
 };
 

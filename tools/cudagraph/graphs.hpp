@@ -134,7 +134,7 @@ class Storms {
 public:
     static constexpr uint64_t minute_ns = 60'000'000'000;
 
-    // limit: more captures, or more instantiations, per minute than this are a storm. warm_up_ns: duration of the
+    // limit: a storm is more captures per minute than this, or more instantiations. warm_up_ns: duration of the
     // warm-up, in which calls are ignored. It begins with the process's first capture or instantiation.
     Storms(uint64_t limit, uint64_t warm_up_ns) : limit_(limit), warm_up_ns_(warm_up_ns) {}
 
