@@ -45,7 +45,7 @@ struct GapRule {
 };
 
 const GapRule& gap_rule(uint32_t part);
-// The next command of the rule that applies.
+// The command to run next, according to the rule that applies.
 std::string_view gap_next(const GapSigns& signs);
 
 // "blocked on a pipe 96% of the time, waiting for python3 4711 and 7 more, which are waiting for a CPU 71% of that ..."

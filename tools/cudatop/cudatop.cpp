@@ -66,7 +66,8 @@ RunPlan CudaTop::plan()
         warn("standard input and output are not both terminals: printing tables, as with -b");
     plan.traced = "GPU use";
     set_hooks(plan.hooks);
-    shows_maxima_ = !settings_.cheap && !settings_.max_overhead; // the page of an opened row shows maxima
+    // Keep the longest durations, because the page of an opened row shows them.
+    shows_maxima_ = !settings_.cheap && !settings_.max_overhead;
     plan.noun =
         settings_.filter.empty() ? "use of a GPU" : fmt::format("use of a GPU with '{}' in its row", settings_.filter);
     plan.screen = settings_.screen;

@@ -205,7 +205,7 @@ constexpr F fields[] = {
      [](const L& l, const C&) {
          return l.row && l.row->account.efficiency.sources ? Cell(l.row->account.efficiency.shared_ns) : Cell();
      },
-     "Part of the time covered by the hardware counters during which other tenants held the device, too."},
+     "Time that the hardware counters cover and in which other tenants held the device, too."},
     {{"", "measured_by", Unit::text},
      json_only<C>,
      [](const L& l, const C&) {

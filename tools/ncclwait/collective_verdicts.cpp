@@ -304,10 +304,11 @@ namespace {
 
 constexpr int64_t shift_max = 128; // one rank may be at most this many calls ahead of another when tracing begins
 constexpr int64_t waits_to_align = 4;
-// A shift pairs the calls of two ranks. A pair is impossible if one rank's wait for the call returned before the other
-// rank made the call. Even the correct shift has such pairs, because some waits are for other streams. The best shift
-// is returned only if it is clear: every other shift must have at least min_margin more pairs of unlike calls or more
-// impossible pairs. The best shift may have at most max_impossible impossible pairs. Both limits are fractions.
+// A shift s pairs call i of one rank with call i + s of the other. A pair is impossible if one rank's wait for the call
+// returned before the other rank made the call. Even the correct shift has such pairs, because some waits are for other
+// streams. The best shift is returned only if it is clear: every other shift must have at least min_margin more pairs
+// of unlike calls or more impossible pairs. The best shift may have at most max_impossible impossible pairs. Both
+// limits are fractions.
 constexpr double min_margin = 0.2, max_impossible = 0.5;
 
 } // namespace

@@ -288,7 +288,7 @@ void Collectives::join(Communicator& communicator, bool last)
     const std::vector<Rank*>& ranks = communicator.ranks;
     if (ranks.empty())
         return;
-    // Do not join yet, because records of more ranks may still arrive.
+    // In the first round, wait until all ranks are known, because records of more ranks may still arrive.
     const bool all = ranks.size() == static_cast<size_t>(ranks.front()->identity.ranks);
     if (!all && !communicator.rounds && !last)
         return;
