@@ -36,7 +36,7 @@ kernel_argument = r"(\d+\.\d+|newest)(-16k|-64k)?"
 # Modules that the guest needs before it can mount its root. Their dependencies are read from the modules.
 wanted = ("virtio_pci", "9pnet_virtio", "9p", "overlay")
 
-# Libraries for which Debian's programs for building modules may need a newer version than the host has.
+# Libraries that Debian's linux-kbuild programs may need in a newer version than the host's.
 libraries = ("libc6", "libelf1t64", "zlib1g", "libzstd1")
 
 # Increment if the contents of cached images change.

@@ -76,7 +76,8 @@ def program_that_starts_later(form):
 
 @case
 def driver_lookups():
-    """The driver's lookup functions: any name, kernels of libraries, and new handles after everything was reloaded."""
+    """Kernels looked up with the driver's functions are named: arbitrary names, kernels of libraries, and new handles
+    after a reload of all modules."""
     tool, truth = trace("launch my_kernel 3; launch _Z5otherPfi 5 handle=kernel; launch _ZN1a1bIiEEvT_ 7\n"
                         "reload; launch after_the_reload 9; launch my_kernel 11; sleep 100", form="workload-driver")
     equal(names(tool), {"my_kernel", "other(float*, int)", "void a::b<int>(int)", "after_the_reload"}, "names")

@@ -99,8 +99,8 @@ def straggler(ranks):
 
 @case
 def two_hosts():
-    """Each host has half of the ranks, and their clocks differ by 5 s. Rank 5 is 290 ms late for one collective, which
-    the other host's events alone cannot show."""
+    """Each host has half of the ranks, and their clocks differ by 5 s. Rank 5, on the second host, is 290 ms late for
+    one collective. The events of the first host alone do not show this."""
     job = Ranks(8, """comm A; repeat 6; call A ncclAllReduce 1 count=1000; complete; end; only 5; sleep 290; end
                       call A ncclAllReduce 1 count=1000; complete; repeat 5; call A ncclAllReduce 1 count=1000; complete; end; destroy A""")
     hosts = [Tool("-p", ",".join(pids), "-e") for pids in (job.pids[:4], job.pids[4:])]

@@ -50,7 +50,7 @@ MappingGate::Event next_event(MappingGate& gate)
     auto event = gate.next();
     REQUIRE(event);
     if (event->what == MappingGate::What::refused)
-        SKIP("without CAP_SYS_ADMIN there is no gate");
+        SKIP("MappingGate needs CAP_SYS_ADMIN");
     return std::move(*event);
 }
 
