@@ -262,7 +262,7 @@ results = {"record": ("cudalaunch", "--record", "x.json", "0.1"), "trace": ("cud
 
 
 def result(how, folder, *more, **options):
-    """Starts a tool that writes a result into this folder, and its target."""
+    """Starts a target, and a tool that traces it and writes a result into this folder."""
     tool, option, name, *words = results[how]
     workload = Workload(endless)
     return Run("-p", workload.pid, option, folder / name, *words, *more, tool=tool, **options), workload

@@ -244,5 +244,5 @@ def signals_end_the_reading(row):
         run.send_signal(number)
         _, error = run.communicate(timeout=60)
         check(time.monotonic() - began < harness.patience, f"late exit after signal {number}: {time.monotonic() - began:.2f} s")
-        # cudadiff is killed by the signal: exit status 0 would be a result.
+        # cudadiff is killed by the signal: exit status 0 would mean that the recordings were compared.
         check(run.returncode == (-number if tool == "cudadiff" else 0), f"unexpected status {run.returncode}: {error}")

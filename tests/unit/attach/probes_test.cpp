@@ -395,7 +395,7 @@ TEST_CASE("the tables of results are sorted")
     }
 }
 
-TEST_CASE("rows of graph calls have the type of a node and the graph")
+TEST_CASE("rows of graph calls have the node type and the graph arguments that their kind needs")
 {
     for (const Probe& probe : all_probes()) {
         INFO(probe.symbol);
