@@ -89,7 +89,8 @@ def pids_in_map(tool, name):
 def launches_probed(tool, pid):
     """True once launches of this process run a counting program of `tool`, according to the kernel's list of links.
     Works only for attach tiers that use uprobe_multi links. Breakpoints prove nothing, since a child inherits its
-    parent's breakpoints. A link for all processes counts only once no link for a single process is left."""
+    parent's breakpoints. If links for all processes exist, they count only after the last link for a single process is
+    removed."""
     links = filter(None, map(bpf.uprobe_multi_link, ids_held(tool, "link_id")))
     probed = {link.pid for link in links
               if "libcuda.so" in link.path and bpf.program_name(link.program).startswith("launch_")}

@@ -78,7 +78,7 @@ DRIVER(cuMemAllocPitch_v2)(uintptr_t* out, size_t* pitch, size_t width, size_t h
     return result;
 }
 
-// Managed memory is the only memory on the device that is real: host code accesses it.
+// Managed memory is the only device memory that the stand-in really allocates, because host code accesses it.
 DRIVER(cuMemAllocManaged)(uintptr_t* out, size_t bytes, unsigned)
 {
     return allocate(Type::managed, out, bytes);

@@ -37,7 +37,7 @@ void freed(const std::string& name, const Memory&);        // the name can still
 Memory freed_before(const Step&, const std::string& name); // the memory last freed by that name
 
 // Returns the memory of the option key=NAME[+OFFSET]. Without that option, returns a static host buffer, or the default
-// device memory or array of this place, which is allocated on first use.
+// device memory or array of the current context, which is allocated on first use.
 Memory memory(const Step&, const std::string& key, Side fallback);
 
 // In alloc.cpp: a page that neither this process nor others can read.

@@ -20,16 +20,16 @@ using Place = std::pair<int, void*>;
 Place place();
 void enter_context(int device); // creates a context on this thread
 void leave_context();           // destroys the context that this thread created last
-void forget(const Place&);      // after the objects of this place were destroyed
+void forget(const Place&);      // after the objects of this owner were destroyed
 
 // Prepares this thread for driver calls: initializes the driver, and makes a context of the thread's device current.
 void ready_driver();
 
-// Returns the stream of the option stream=. 0 is the default stream, N the Nth created stream of this place, "own" a
-// stream created for this thread. "legacy" and "per-thread" are also accepted.
+// Returns the stream of the option stream=. 0 is the default stream, N the Nth stream created in the current context,
+// "own" a stream created for this thread. "legacy" and "per-thread" are also accepted.
 void* stream(const Step&, const std::string& fallback = "0");
 
-// An event of this place that is never recorded, so that waits for it end at once.
+// An event of the current context that is never recorded, so that waits for it end at once.
 void* event();
 void* named_event(const std::string& name); // created on first use
 void forget(void* destroyed);               // after the stream or event was destroyed
@@ -41,7 +41,7 @@ std::string per_thread_name(const std::string& name);
 enum class HandleKind { function, kernel };
 void* handle(const std::string& device_name, HandleKind);
 void* look_up(const std::string& device_name); // looks up the handle again, like programs that do not keep it
-void reload(); // unloads this place's modules and libraries; their handles become invalid
+void reload(); // unloads the current context's modules and libraries; their handles become invalid
 
 // The executable graph that was created last.
 void* last_graph();

@@ -125,7 +125,7 @@ TEST_CASE("without an exit event, a wait ends when the end of its thread is noti
 {
     Waits waits;
     const Sleeper child;
-    waits.table.waits(0, child.pid(), waits.now - 30 * second); // only 30 s, because the machine may have just booted
+    waits.table.waits(0, child.pid(), waits.now - 30 * second); // an earlier start could lie before boot
     child.end();
     waits.waiting.forget_ended();
     const auto parts = waits.report(clock_ns(CLOCK_MONOTONIC) + second);
