@@ -57,7 +57,8 @@ def compile_in(place, image, driver):
     compiler = next((name for name in (its_own, "gcc-12", "gcc") if shutil.which(name)), None)
     if not compiler or not shutil.which("make"):
         raise Missing("no stub of the driver: install gcc and make")
-    # The kernel's configuration describes the compiler and pahole that built it; override it with this host's.
+    # The kernel's configuration describes the compiler and pahole that built the kernel. Replace these values with
+    # those of this host.
     overrides = ["CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT="] if compiler != its_own else []
     if shutil.which("pahole"):
         overrides.append("CONFIG_PAHOLE_VERSION=" + run("pahole", "--numeric_version").strip())

@@ -45,7 +45,8 @@ row_keys = {"type", "time", "interval_ns", "pid", "ns_pid", "process_start_ns", 
 @case(each=modes, asan=True, long=all_but(modes, "default", "stacks_memory", "failed_events", "both_memory", "runtime_memory",
                                            "hist_rate"))
 def every_mode(mode):
-    """The programs load, each line is an object with a type, and there are lines between the first and the last."""
+    """The BPF programs of each mode load. Each line is a JSON object with a type, and there are lines between the first
+    and the last."""
     workload = Workload(script)
     tool = Tool("-p", workload.pid, *mode)
     workload.go()

@@ -235,7 +235,7 @@ alloc a 4096 block_us=70000; lookup vecadd; sleep 200
 
 @case(each={"1": 1, "64": 64}, long=["64"])
 def in_calls(count):
-    """All time in a call counts for the call, however the thread is blocked, except waits for a CPU."""
+    """All time in a call counts for the call, whatever blocks the thread. Only waits for a CPU do not."""
     workload = Workload(f"threads {count}; {script.replace('alloc a', 'alloc .a')} end" if count > 1 else script,
                         "workload-driver")
     tool = Tool("-p", workload.pid, "--by", "thread")

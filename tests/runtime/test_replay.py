@@ -108,7 +108,7 @@ def saved_screen_settings():
     for number in range(2):
         with terminal.Terminal(f"{harness.binary} --replay {file}", 150, 30, XDG_CONFIG_HOME=str(harness.here)) as screen:
             screen.wait_for("REPLAY")
-            screen.wait_for(lambda text: re.search(r"^ +▼PID +LAUNCH/s .* COPY/s", text, re.M), "the columns, and the sorted one")
+            screen.wait_for(lambda text: re.search(r"^ +▼PID +LAUNCH/s .* COPY/s", text, re.M), "the saved columns and sort column")
             equal("TREE" in screen.text(), number == 1, f"tree view, if it was saved: {screen.text()}")
             screen.keys(*["t", "q"][number:])
             equal(screen.exit_status(), 0, f"exit status ({screen.text()})")

@@ -109,7 +109,8 @@ def lasting_workload(script):
 
 
 def start_three():
-    """Workloads with the most launches, the most copies and the most memory, and functions that start their calls."""
+    """Three workloads, each with the function that starts its calls: the most launches, the most copies, the most
+    memory."""
     return [lasting_workload(script) for script in (
         "name launcher; launch vecadd 30011; launch saxpy 7 fn=cuLaunchKernelEx",
         "name copier; launch vecadd 20; copy 5003; sync 11; threads 2; copy 100; end",

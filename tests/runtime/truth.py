@@ -101,7 +101,7 @@ opening = "scale(float*, int)"
 
 
 def same_counts(tool, truth, by=("kernel",), api="driver", errors=False, failed_only=False, ignore=None):
-    """Compares the tool's rows with the truth, exactly, without the kernel `ignore`."""
+    """Checks that the tool's rows equal the truth exactly, except for the kernel `ignore`."""
     if failed_only:
         truth = [call for call in truth if call["result"]]
     got, want = Rows(truth).count(tool.rows, by, errors), expected(truth, by, api, errors)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Generates recordings of a fleet in the tools' format. The results of queries on them are known.
-test_fleet.py checks that the tools print all keys of these recordings.
+"""Generates recordings of a fleet in the tools' format. The results of queries on them are known. test_fleet.py
+checks that the tools print all keys of these recordings.
 
     fleet.py FOLDER [HOSTS [INTERVALS]]     # 200 hosts and 268 intervals are a million lines
 """

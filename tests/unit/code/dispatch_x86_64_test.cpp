@@ -102,9 +102,9 @@ TEST_CASE("functions that change arguments or do other work are not forwarders",
     CHECK(found->low == (rdi | rsi | rdx | rcx));
     // The stack pointer is not restored, so the target would read wrong arguments.
     CHECK(!dispatch(with(thunk, 61, {0x20})));
-    // A store to the caller's frame.
+    // The function stores to the caller's frame.
     CHECK(!dispatch(with(thunk, 12, {0x28})));
-    // Not a pointer from the table.
+    // The jump target is not a pointer from the table.
     CHECK(!dispatch(with(thunk, 43, {0x81})));
     CHECK(!dispatch(with(thunk, 62, {0xff, 0xe1})));
     for (size_t size = 0; size < thunk.size(); size++)

@@ -79,7 +79,7 @@ std::vector<uint8_t> head_of(uint64_t version, uint64_t free_threaded)
 
 } // namespace
 
-TEST_CASE("the key is the one whose value in every thread is that thread's state")
+TEST_CASE("the thread-local key of the interpreter is the one that holds, in every thread, that thread's state")
 {
     for (unsigned minor = PythonVersion::first; minor <= 14; minor++) {
         const PythonVersion version = *python_version(minor);
