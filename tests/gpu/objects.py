@@ -19,8 +19,8 @@ def bytes_at(address, count):
 
 
 def place(handle):
-    """[offset of the pointer to the name], or [offset of a pointer to another object, offset of the pointer to the name
-    in that object]."""
+    """Finds the pointer to the kernel's name in a handle's object. Returns [its offset], or [offset of a pointer to
+    another object, its offset in that object]."""
     words = [int.from_bytes(bytes_at(handle + at, 8), "little") for at in range(0, 512, 8)]
     for i, word in enumerate(words):
         if word > 4096 and bytes_at(word, len(NAME) + 1) == NAME + b"\0":

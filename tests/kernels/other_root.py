@@ -25,7 +25,7 @@ layout = 5
 
 
 def merge(folder):
-    """Moves /bin, /sbin and /lib below /usr: up to Debian 12, packages use both places."""
+    """Moves /bin, /sbin and /lib below /usr, since up to Debian 12 some packages install there and some in /usr."""
     for name in "bin", "sbin", "lib":
         if (folder / name).is_dir():
             shutil.copytree(folder / name, folder / "usr" / name, symlinks=True, dirs_exist_ok=True)

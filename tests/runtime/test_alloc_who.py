@@ -51,7 +51,7 @@ def by_name():
 @case(asan=True)
 def one_thread():
     """-t counts the thread's allocations, even if another thread frees them. If the thread frees memory that another
-    thread allocated, that memory is unknown."""
+    thread allocated, the free counts as unknown."""
     workload = Workload("alloc a 1000; alloc b 50 fn=cudaMallocHost; threads 1; touch {dir}/there; wait {dir}/attached; free a\n"
                         "alloc d 9; free d; alloc e 30; alloc f 4; end; free b; free e")
     leader = [Tool("-t", workload.pid, *more) for more in ([], ["-e"])]

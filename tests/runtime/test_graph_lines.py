@@ -158,7 +158,7 @@ def storms_of_instantiations():
 
 @case
 def memory_of_graphs_is_trimmed():
-    """Trimming memory that graphs keep prints a line; trimming pools does not."""
+    """A trim of graph memory prints a line; a trim of a pool does not."""
     tool, _ = trace("alloc P 0 fn=cuMemPoolCreate; trim P 4096; trim graph; alloc a 64", "-e", form="workload-driver")
     equal([(event["call"], event["function"], event["result_code"]) for event in tool.events],
           [("trim", "cuDeviceGraphMemTrim", 0)], "lines")

@@ -37,7 +37,7 @@ def figures():
     tool.stop()
     reported = sorted((m["name"][:15], m["key_bytes"], m["value_bytes"], m["entries"], m["bytes"])
                       for m in report["maps"])
-    # Names with a dot are libbpf's. A run may hold further maps, of programs that only probe for features.
+    # Names with a dot are libbpf's. A run may hold more maps: those of BPF programs that only detect kernel features.
     check(len(reported) >= 5 and not set(one for one in reported if "." not in one[0]) - set(maps),
           f"wrong maps: reported {reported}, the kernel has {maps}")
     equal(report["map_bytes"], sum(m["bytes"] for m in report["maps"]), "bytes of all maps")

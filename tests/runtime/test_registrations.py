@@ -84,8 +84,8 @@ def handles_of_runtime_13():
 
 @case
 def a_run_with_one_report():
-    """All launches come before the file is scanned. Kernels are named when the scan ends, since the process has exited
-    by the time of the report."""
+    """All launches come before the file is scanned. The tool must name the kernels when the scan ends, since the
+    process has exited by the time of the only report."""
     workload = Workload(known_before + f"{every_kernel}; sleep 2500", "workload-static-stripped",
                         env={"LD_LIBRARY_PATH": str(harness.standin)})
     workload.go()
