@@ -160,7 +160,8 @@ def tagged_addresses():
 
 @case
 def a_failed_call_changes_nothing():
-    """After a failed free, the memory is still known; a failed allocation adds none, whatever its pointer contains."""
+    """After a failed free, the memory is still known. A failed allocation adds no memory, whatever its output pointer
+    contains."""
     script = ("alloc host 4096 fn=host; alloc d 100000; free d result=1; copy 5 fn=cuMemcpy src=host dst=d+99999\n"
               "alloc p 8192 fn=cuMemHostAlloc; free p result=700; copy 7 fn=cuMemcpy src=p+8191 dst=d\n"
               "alloc r 8192 fn=cuMemHostRegister_v2; free r result=713; copy 9 fn=cuMemcpy src=r dst=d\n"

@@ -97,7 +97,8 @@ def sentences_between_tables():
 
 @case(alone=True)
 def system_wide():
-    """System-wide, the sentence has the number of processes that map CUDA, and -v lists them."""
+    """System-wide, the sentence for an empty interval contains the number of processes that map CUDA, and -v lists
+    them."""
     workloads = [Workload(idle), Workload(idle)]
     loud, named = run("cudalaunch", "-v", "-d", "0.3"), run("cudalaunch", "-n", "no\x1bbody", "-d", "0.3")
     loud.finish(), named.finish()

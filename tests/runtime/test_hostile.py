@@ -19,7 +19,7 @@ script = "\n".join(f"name {comm}\nlaunch {kernel} {10 + i} grid={i + 1}"
 
 
 def as_json_shows(text):
-    """Bytes as a reader of JSON must see them. The truth has one code point per byte."""
+    """Returns the text that a JSON reader must get for these bytes. The truth has one code point per byte."""
     return text.encode("latin-1").decode("utf-8", "replace")
 
 

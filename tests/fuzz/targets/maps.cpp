@@ -31,7 +31,7 @@ bool same(const Mapping& a, const Mapping& b)
 void fuzz(std::string_view input)
 {
     const std::vector<Mapping> all = parse_maps(input);
-    expect(std::ssize(all) <= std::ranges::count(input, '\n') + 1, "a line is at most one mapping");
+    expect(std::ssize(all) <= std::ranges::count(input, '\n') + 1, "a line yields at most one mapping");
     std::string written;
     for (const Mapping& m : all) {
         expect(m.end > m.start, "mappings are not empty");
