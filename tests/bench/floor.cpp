@@ -36,7 +36,7 @@ Fd checked(int fd, const char* what)
     return Fd(fd);
 }
 
-// Loads the program "return 0". In a session, this result also requests the return probe.
+// Loads the program "return 0". In a uprobe session, returning 0 at entry also requests the return probe.
 Fd load_empty(int attach_type)
 {
     const bpf_insn code[] = {

@@ -101,8 +101,8 @@ def lines(path):
 def run(build, cupti, command, env, forks, seconds=300):
     """Returns the witness's reports (one per process), the rows of each tool by name, and the lines of the program's
     truth file, if it writes one. The program must open the driver, and then wait for a line of input or for the file
-    {folder}/go before it makes calls. {folder} is replaced in its arguments and variables. `forks`: children are
-    included, so the tools trace all processes."""
+    {folder}/go before it makes calls. In the program's arguments and environment variables, {folder} stands for a new
+    temporary folder. `forks`: children are included, so the tools trace all processes."""
     with tempfile.TemporaryDirectory(prefix="gpusnoop-witness-") as name:
         folder, running = pathlib.Path(name), []
         extra = {"CUDA_INJECTION64_PATH": str(build / "gpu/witness.so"), "WITNESS_CUPTI": str(cupti), "WITNESS_FOLDER": name}

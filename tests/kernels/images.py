@@ -183,7 +183,8 @@ def unpack(folder, *names, suites=suites):
 
 
 def make_runnable(folder):
-    """Wraps programs for building modules that were built for a newer Debian, so that they use its libraries."""
+    """Some of the programs that build modules come from a newer Debian. Wraps them in scripts that run them with that
+    Debian's libraries."""
     programs = [path for path in (folder / "usr/lib").glob("linux-kbuild-*/**/*") if path.is_file() and os.access(path, os.X_OK)]
     needy = [path for path in programs if "not found" in subprocess.run(
         ["ldd", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout]

@@ -438,7 +438,7 @@ def message_about_a_hostile_name():
 
 @case
 def a_file_of_a_cgroup():
-    """A file in a cgroup is rejected."""
+    """-c rejects the path of a file in a cgroup."""
     group = Cgroup("v2", fresh())
     refused(["-c", group.procs], 1, group.procs)
 

@@ -387,8 +387,9 @@ def a_container_of_runc(path):
 
 @case(each={"v2": "v2", "memory": "memory"}, alone=True)
 def ended_before_the_report(hierarchy):
-    """The row of a process that exited, and whose cgroup was removed, still has its owner. The same holds for a
-    process that started later, with a library already known from another container of the image."""
+    """The row of a process still names its container, even if the process exited and its cgroup was removed before the
+    report. The same holds for a process that started later, with a library already known from another container of the
+    image."""
     host, image, names = HostRoot(), Image(), [Name(), Name()]
     for name in names:
         host.kubelet(name)

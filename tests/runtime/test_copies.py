@@ -21,7 +21,7 @@ def the_functions_tested_are_those_attached():
     for form in "workload", "workload13":
         tested |= set(callable_functions("runtime", form))
     equal({bare(name) for name in rows - tested}, not_callable, "functions in the table that no case calls")
-    # Besides copy functions, the tool probes those for streams and memory, of which there are a few dozen.
+    # The tool also probes a few dozen functions that do not copy, such as those for streams and memory.
     workload = Workload("launch vecadd 1", "workload-driver")
     tool = Tool("-p", workload.pid, "-v")
     existing = exported(harness.standin / "libcuda.so.1")

@@ -85,7 +85,8 @@ def other_lines():
 
 @case
 def sentences_between_tables():
-    """Only empty intervals have a sentence. The time of day is printed before each table and sentence."""
+    """An interval without rows prints a sentence instead of a table. The time of day is printed before each table and
+    sentence."""
     workload = Workload("launch vecadd 7; sleep 1500; launch vecadd 3; " + idle)
     tool = run("cudalaunch", "-p", workload.pid, "-T", "-i", "0.4", "-d", "2.8")
     workload.go()

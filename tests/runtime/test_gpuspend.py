@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpuspend: pods and jobs that hold GPUs, the source of this information, and processes that use GPUs. Sums of time and
-cost equal those of the devices."""
+"""gpuspend: pods and jobs that hold GPUs, the source of this information, and processes that use GPUs. The times and
+costs of the rows add up to those of the devices."""
 import csv
 import functools
 import io

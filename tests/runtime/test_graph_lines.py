@@ -124,8 +124,8 @@ graph execdestroy X; graph destroy G; end; end; touch {dir}/made%s; sleep 1300
 
 @case(asan=True)
 def storms():
-    """A process that captures more often than the limit is reported once, with rate and stack; others, and start-up,
-    are not."""
+    """A process that captures more often than the limit is reported once, with rate and stack. Processes below the limit,
+    and captures during the warm-up, are not reported."""
     workload, calm = Workload(storm % 0), Workload(storm.replace("repeat 9", "repeat 4") % 1)
     pids = f"{workload.pid},{calm.pid}"
     tool, all_of_it, text, warm = (Tool("-p", pids, "--storms", *more, **options) for more, options in (

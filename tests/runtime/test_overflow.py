@@ -43,8 +43,8 @@ def several_intervals():
 
 @case(each={"json": True, "text": False})
 def full_table_and_full_buffer(json):
-    """While the tool is stopped, calls without a row fill half of the ring buffer. Further calls without a row count in
-    a coarse row."""
+    """While the tool is stopped, calls without a row fill half of the ring buffer. A coarse row counts all further
+    calls that have no row."""
     many = "\n".join(f"launch kernel_{i} 500" for i in range(100))
     workload = Workload(many + "\ntouch {dir}/done; wait {dir}/end; launch kernel_0 10", "workload-driver")
     tool = Tool("-p", workload.pid, "--table-rows", 16, "--ring-mb", 1, "-r", 0, json=json, losses=True)

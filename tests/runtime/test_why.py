@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudatop --why: processes that exit meanwhile, restart loops, and JSON."""
+"""cudatop --why: processes that exit during the run, restart loops, and JSON."""
 import re
 import subprocess
 import time

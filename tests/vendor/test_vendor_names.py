@@ -20,8 +20,8 @@ def scan(path):
     run = subprocess.run([programs / "scan", path], check=True, capture_output=True, text=True)
     lines = [json.loads(line) for line in run.stdout.splitlines()]
     kernels = {line["stub"]: line["name"] for line in lines if "name" in line}
-    check(all(kernels.values()), "a registration cannot be read again at its site")
-    check(all(line["kept"] for line in lines if "variable" in line), "a handle variable cannot be read again at its site")
+    check(all(kernels.values()), "a registration has no name when its code is read again")
+    check(all(line["kept"] for line in lines if "variable" in line), "a handle variable is not found when its code is read again")
     return kernels, [line for line in lines if "variable" in line], lines[-1]
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuspend's state file. In accepted input the times add up, and it survives a round trip.
+// gpuspend's state file. If the input is accepted, its times add up, and writing and reading it again changes nothing.
 #include "tools/gpuspend/spend_state.hpp"
 
 #include "base/error.hpp"

@@ -57,7 +57,8 @@ def equal(got, want):
 
 
 def checks_of(function, *arguments):
-    """The arguments of all calls of check(), which is passed as the function's last argument."""
+    """Calls the function with a check() that records its arguments. Returns the recorded arguments of all calls of
+    check()."""
     results = []
     function(*arguments, lambda *words: results.append(words))
     return results

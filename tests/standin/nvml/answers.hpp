@@ -80,7 +80,7 @@ struct Answers {
     std::map<unsigned, Device> devices;
     bool good = true;
 
-    bool wrong_stride() const // drivers with larger elements of _v3 lists
+    bool wrong_stride() const // true for drivers whose _v3 lists have larger elements
     {
         return driver[0] == 535 && driver[1] >= 43 && driver[1] <= 86;
     }

@@ -137,7 +137,7 @@ RUNTIME(WITH_EDGES)
     return finish(result);
 }
 
-// As in CUDA 12 and 13: takes flags, instead of the last three arguments in CUDA 11.
+// As in CUDA 12 and 13: takes flags. In CUDA 11, the function takes three other arguments in their place.
 STANDIN_ONE(cudaGraphInstantiate, (void** exec, void* graph, uint64_t flags), cuGraphInstantiateWithFlags, exec, graph,
             flags)
 STANDIN_ONE(cudaGraphInstantiateWithFlags, (void** exec, void* graph, uint64_t flags), cuGraphInstantiateWithFlags,
@@ -147,7 +147,7 @@ STANDIN_PTSZ(cudaGraphInstantiateWithParams, (void** exec, void* graph, Instanti
 STANDIN_PTSZ(cudaGraphUpload, (void* exec, void* stream), cuGraphUpload, exec, stream)
 STANDIN_PTSZ(cudaGraphLaunch, (void* exec, void* stream), cuGraphLaunch, exec, stream)
 STANDIN_ONE(cudaGraphExecDestroy, (void* exec), cuGraphExecDestroy, exec)
-// As in CUDA 12 and 13: takes a structure, instead of a node and a result in CUDA 11.
+// As in CUDA 12 and 13: takes a structure. In CUDA 11, the function takes a node and a result in its place.
 STANDIN_ONE(cudaGraphExecUpdate, (void* exec, void* graph, void* info), cuGraphExecUpdate, exec, graph, info)
 STANDIN_ONE(cudaGraphNodeSetEnabled, (void* exec, void* node, unsigned enabled), cuGraphNodeSetEnabled, exec, node,
             enabled)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Describes a copy in all structures that functions take. Rows follow each other without padding.
+// Fills every structure by which a copy function can describe a copy. The rows of 2D and 3D copies are contiguous,
+// without padding.
 #include "copy.hpp"
 
 namespace workload {

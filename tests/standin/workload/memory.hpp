@@ -34,7 +34,7 @@ Memory pop_memory(const Step&, const std::string& name);   // the last remembere
 void forget_memory(const Place&);                          // after the context was destroyed
 void forget_mappings(const void* start, size_t bytes);     // after unmapping
 void freed(const std::string& name, const Memory&);        // the name can still be used to free it again
-Memory freed_before(const Step&, const std::string& name); // the memory last freed by that name
+Memory freed_before(const Step&, const std::string& name); // the last freed memory that had this name
 
 // Returns the memory of the option key=NAME[+OFFSET]. Without that option, returns a static host buffer, or the default
 // device memory or array of the current context, which is allocated on first use.

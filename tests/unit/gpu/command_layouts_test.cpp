@@ -206,7 +206,7 @@ TEST_CASE("every driver version has each request once, with offsets within the s
     }
 }
 
-TEST_CASE("heads of structs are valid for future drivers, whatever the struct's size")
+TEST_CASE("the first fields of structs are valid for future drivers, whatever the struct's size")
 {
     std::map<uint32_t, command_layout> heads;
     for (auto [key, head] : command_heads()) {

@@ -127,7 +127,7 @@ TEST_CASE("the time of replicas that are not allocated is unallocated", "[spend]
     Ledger ledger;
     ledger.add(slice(4 * second, {a, b}, "GPU-a", 4));
     CHECK(ledger.devices().begin()->second.unallocated_ns == second);
-    CHECK(account(ledger, "a").idle_ns == second); // divided by replicas, because there were no launches
+    CHECK(account(ledger, "a").idle_ns == second); // 1 of 4 replicas: without launches, time is divided by replicas
     CHECK(account(ledger, "b").idle_ns == 2 * second);
     CHECK(account(ledger, "b").allocated_ns == 2 * second);
     CHECK(account(ledger, "b").resident_ns == 0);

@@ -59,7 +59,7 @@ TEST_CASE("unknown numbers are shown in hex")
     // Numbers of commands that belong to another driver.
     CHECK(ioctl_text(NODE_NVIDIA_CTL, 0xc020552a) == "0xc020552a");
     CHECK(ioctl_text(NODE_NVIDIA_CAPS, 0xc020462a) == "0xc020462a");
-    // The subject could not be read.
+    // If its subject could not be read, a command is shown without it.
     CHECK(ioctl_text(NODE_NVIDIA_CTL, 0xc020462a) == "RM_CONTROL");
 }
 

@@ -196,7 +196,7 @@ TEST_CASE("Garden, Mesos and ECS", "[cgroup]")
         {"/garden/" + garden, {.container_id = garden}},
         {"/system.slice/garden.service/garden/" + garden, {.container_id = garden, .unit = "garden.service"}},
         {"/mesos/" + garden, {.container_id = garden}},
-        {"/ecs/" + garden + "/" + id, container("")}, // the task's id is not a node's
+        {"/ecs/" + garden + "/" + id, container("")}, // the task's id is not taken for a Kubernetes node's
         {"/ecs/cluster/" + task + "/" + id, container("")},
         {"/ecs/" + task + "/" + task + "-2532581093", {.container_id = task + "-2532581093"}},
         {"/ecs/" + task + "/" + task + "-" + std::string(21, '1'), {}},
