@@ -154,8 +154,8 @@ def find(before, pids):
 
 
 def foreign_programs():
-    """Programs of gpusnoop held by processes outside this case: another tool runs, and may trace the case's
-    processes."""
+    """Returns BPF programs of gpusnoop that processes outside this case hold. If there are any, another tool is
+    running, and may trace the case's processes."""
     import harness
     import system
     harness.must_be_alone()

@@ -54,7 +54,7 @@ def every_driver_function_copies():
 
 
 def nested_of(name, form):
-    """The driver function that the runtime function calls if it copies between default memory."""
+    """The driver function that this runtime function calls for a copy between the workload's default allocations."""
     asynchronous, new = "Async" in name, form == "workload13"
     base = bare(name).replace("Async", "")
     a = "Async" if asynchronous else ""
