@@ -253,8 +253,8 @@ def allocations(version):
 # Calls that release memory kept by a pool or by graphs. Rows: (function, arguments, kind in the tool's line).
 trims = [("hipMemPoolTrimTo", (0x77, 4096), "pool-object"), ("hipDeviceGraphMemTrim", (1,), "graph")]
 
-# Calls during the life of mapped physical memory with a second handle, in order. Rows: (function, arguments, reported
-# (call, kind, bytes), or None).
+# Calls from creation to release of physical memory that is mapped and has a second handle, in order. Rows: (function,
+# arguments, reported (call, kind, bytes), or None).
 mappings = [
     ("hipMemCreate", ("&h", 1 << 21, words(0, 1, 1, 0), 0), ("alloc", "vmm", 1 << 21)),
     ("hipMemAddressReserve", ("&r", 1 << 22, 0, 0, 0), ("alloc", "reserved", 1 << 22)),

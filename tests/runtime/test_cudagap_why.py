@@ -56,7 +56,7 @@ def more_workers_than_cpus():
     equal((row["reason"], row["waker_reason"], row["cpus"]), ("pipe", "runq", 2), f"{row}")
     check(row["waker_processes"] == 8, f"unexpected number of workers: {row}")
     got, want = (one[queued] / one[wall] for one, queued, wall in ((row, "waker_runq_ns", "waker_wall_ns"), (measured, "queued_ns", "wall_ns")))
-    check(want > 0.5 and abs(got - want) < 0.15, f"unexpected share of waits for a CPU: {got}, according to the workers {want}")
+    check(want > 0.5 and abs(got - want) < 0.15, f"unexpected share of waits for a CPU: {got}, but the workers measured {want}")
     check(row["running"] >= 7, f"unexpected runnable threads: {row}")
     for words in "blocked on a pipe", "ultimately waiting for python", "and 7 more", "are waiting for a CPU", "on 2 CPUs":
         check(words in row["why"], f"no '{words}' in: {row['why']}")

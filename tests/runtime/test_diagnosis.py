@@ -18,7 +18,7 @@ from tops import Tool, case
 
 copies = "copy 500 bytes={bytes} fn={fn} gap_us=100"
 # Scripts that run forever, and their verdict: rule, severities, text; None for no verdict. Scripts of a group run at
-# the same time, so at most one of them keeps a CPU busy.
+# the same time, so at most one of them may keep a CPU busy.
 together = {
     "waits": {
         "hung": ("launch vecadd 5; sync 1 fn=cudaDeviceSynchronize block_us=60000000", "hangs", {"warning", "alarm"},

@@ -80,7 +80,7 @@ def filter_by_a_hostile_name():
 
 @case
 def very_long_names():
-    """Names of C++ templates can have kilobytes: 4,096 bytes are kept, and tables stay narrow."""
+    """Names of C++ templates can be kilobytes long. 4,096 bytes are kept, and tables stay narrow."""
     lengths = {10 + i: n for i, n in enumerate((100, 118, 119, 120, 1000, 1014, 1015, 1016, 4000, 5000, 20000))}
     workload = Workload("\n".join(f"launch _Z{n}{'k' * n}Pfi {count}" for count, n in lengths.items()),
                         "workload-driver")
