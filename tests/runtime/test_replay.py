@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--replay: recordings look the same as the live run, in tables and on cudatop's screen, and need no privileges."""
+"""--replay: a replay looks the same as the live run, in tables and on cudatop's screen, and needs no privileges."""
 import gzip
 import itertools
 import json

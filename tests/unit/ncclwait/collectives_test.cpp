@@ -487,7 +487,7 @@ TEST_CASE("an idle communicator is scanned less and less often, until something 
     };
     CHECK(scanned(0, 4, 5) == 4);
     CHECK(scanned(4, 600, 5) < 130);
-    CHECK(scanned(600, 620, 5) >= 4); // longer than the longest pause (16 s)
+    CHECK(scanned(600, 620, 5) >= 4); // 20 s contain the longest pause (16 s) and its 4 scans
     CHECK(scanned(620, 624, 6) == 4); // there was a new call, so it is scanned each second again
     CHECK(scanned(624, 700, 6, true) == 76);
     scans.end_round();
