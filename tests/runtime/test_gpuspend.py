@@ -259,7 +259,8 @@ def invalid_prices():
 
 @case
 def state_over_restarts():
-    """The state file sums two killed runs and a finished one, without counting any time twice. A teams file assigns rows to teams."""
+    """The state file sums two killed runs and a finished one, without counting any time twice. A teams file assigns
+    rows to teams."""
     workload = Workload("forever; launch vecadd 3; sleep 10; end")
     nvml = Nvml(*device(0, f"process {workload.pid} {mib}"), *device(1))
     (harness.here / "teams").write_text("nobody,namespace,x\nthe-team,user,*\n")

@@ -222,7 +222,8 @@ def side_by_side():
 
 @case(tool="cudatop")
 def both_in_one_process():
-    """One process uses CUDA and HIP. Most tools have a row per vendor; in the others, one row sums both vendors' calls and names both."""
+    """One process uses CUDA and HIP. Most tools have a row per vendor; in the others, one row sums both vendors' calls
+    and names both."""
     calls = Calls(harness.standin / "libcuda.so.1")
     cuda_begins(calls)
     calls.ask(f"open {library('7')}")
