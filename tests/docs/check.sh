@@ -120,8 +120,8 @@ letters_of() {
         sed -E 's/^(-[HelsU] --[a-z-]+) .*/\1/'
 }
 
-# Letters and long names whose meaning differs between tools. Exception: -l sets a minimum duration in cudasync and
-# nvioctl, which always measure durations.
+# Option letters and long option names whose meaning differs between tools. Exception: -l sets a minimum duration in
+# cudasync and nvioctl, which always measure durations.
 letters_of_two_meanings() {
     local all
     all=$(for tool in $tools; do letters_of "$tool"; done | grep -vx -- '-l --least' | LC_ALL=C sort -u)

@@ -241,8 +241,8 @@ def freed_by_another_thread():
 
 @case(each={"entry": [], "latency": ["-l"]}, asan=True, timeout=150, gpu=True)
 def eight_threads_that_allocate(mode):
-    """Names in the script are shared, so threads copy each other's memory, while addresses are freed and reused by
-    other threads."""
+    """All threads share the names in the script. So they copy and free each other's memory, and other threads reuse the
+    freed addresses."""
     copies = ("copy 3 fn=cuMemcpy src=p dst=d; copy 2 fn=cuMemcpyAsync src=d dst=h; copy 1 fn=cuMemcpy src=m dst=d\n"
               "copy 2 fn=cuMemcpyBatchAsync src=h dst=d sizes=7,8,9; copy 1 fn=cuMemcpy src=h dst=p\n")
     made = "alloc p 3001 fn=cuMemHostAlloc; alloc d 5003; alloc h 4096 fn=cuMemAllocHost_v2; alloc m 3007 fn=cuMemAllocManaged\n"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The stand-in CUDA libraries and the workload programs: "make standin". Included by the top Makefile; alone it is
-# make -f tests/standin/standin.mk BUILD=/tmp/x standin
+# The stand-in CUDA libraries and the workload programs: "make standin". Included by the top Makefile. To build only
+# this: make -f tests/standin/standin.mk BUILD=FOLDER standin
 #
 # Everything is built in $(BUILD)/standin, and finds its libraries there; LD_LIBRARY_PATH selects others.
 

@@ -30,7 +30,7 @@ def probes_all_exported_functions(version):
     present, wanted, placed, delta = (int(found[i]) for i in range(1, 5))
     missing = set((found[6] or "").split())
     equal((placed, delta), (present, drivers[version]), "functions probed at the expected offset, and the offset")
-    equal((wanted, missing), (len(functions), functions - exports(driver(version))), "functions in the table, and missing")
+    equal((wanted, missing), (len(functions), functions - exports(driver(version))), "functions in the table, and those missing in the library")
     caller.end()
     tool.finish()
 

@@ -242,7 +242,7 @@ TEST_CASE("lines of -e are summed to rows of one second, and then compared")
     REQUIRE(all.kernels.size() == 1);
     CHECK(all.kernels[0].change.significant);
 
-    // Lines can be compared with tables.
+    // A recording of -e lines can be compared with one of table rows.
     const Side rows = recordings.side("cudalaunch", 14, {kernel("k", 20, 4)});
     CHECK(row(compare(a, rows, {}), "launches").change.difference == 0);
 
