@@ -76,7 +76,7 @@ def a_slow_file(which):
     server = subprocess.Popen([sys.executable, pathlib.Path(__file__).parent / "hanging_files.py", folder, file],
                               stdout=subprocess.PIPE)
     harness.at_end.append(lambda: (server.kill(), server.wait(), subprocess.run(["umount", "-l", folder])))
-    equal(server.stdout.readline(), b"up\n", "first line of the file system")
+    equal(server.stdout.readline(), b"up\n", "first output line of the file system's server")
     gaps = Gaps(reason, 0, 1, folder / "data")
     tool, lines, files = (Tool("-p", gaps.pid, *more, losses=True) for more in (
         ["--by", "thread"], ["-U", "-l", "100ms"], ["--files"]))

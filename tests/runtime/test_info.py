@@ -62,7 +62,7 @@ for name in tools:
 
 @case(alone=True, timeout=180)
 def ways_of_attaching():
-    """A way is reported as working if and only if a run can attach with it."""
+    """A way of attaching is reported as working if and only if a run can use it."""
     workload = Workload("launch vecadd 3")
     report = info("-p", workload.pid)
     equal([way["name"] for way in report["ways"]], ["session", "multi", "tracefs", "perf"], "ways")

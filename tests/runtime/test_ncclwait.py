@@ -117,7 +117,7 @@ def splits():
 
 def attached_to(script):
     ranks = Ranks(4, "comm A; touch {up}; " + script, waits=False)
-    tool = Tool(*ranks.targets, losses=True)  # a call may be in flight
+    tool = Tool(*ranks.targets, losses=True)  # a call that is in flight at the start counts as lost
     ranks.wait()
     row, = tool.finish().rows
     equal((row["ranks"], row["ranks_here"]), (4, 4), "ranks of the communicator")

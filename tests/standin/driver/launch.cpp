@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches of kernels and host functions. A kernel at most keeps the device busy for a while (spin.hpp). A host
-// function runs at once on the calling thread.
+// Launches of kernels and host functions. Kernels do nothing, except that kernels named spin_us_N keep the device busy
+// (spin.hpp). A host function runs at once on the calling thread.
 #include "capture.hpp"
 #include "spin.hpp"
 

@@ -382,7 +382,7 @@ TEST_CASE("a stall names the rank that has not entered a collective", "[collecti
         CHECK(parts.at(0).sums.joined == 1);
         CHECK(parts.at(0).sums.unjoined == 2);
     }
-    SECTION("but not after the rank has entered it")
+    SECTION("but not after the rank has entered the collective")
     {
         job.call(b, 300);
         job.collectives.join();
