@@ -351,9 +351,10 @@ INLINE u64 read_argument(struct arguments* arguments, const volatile struct prob
     return operand_part(arguments->value, row->args[which].part);
 }
 
-/* Like read_argument(), for programs that read many arguments. Before Linux 6.8, the verifier treats a number that the
- * program stored and bytes that a BPF helper wrote as different states. So this function hides the value from the
- * verifier. On newer kernels, hiding the value costs more than it saves. */
+/* Like read_argument(), for programs that read many arguments. Before Linux 6.8, the verifier distinguishes a stack
+ * slot that the program wrote from one that a BPF helper wrote, and verifies the rest of the program for each
+ * combination. So this function hides the value from the verifier. On newer kernels, hiding the value costs more than
+ * it saves. */
 INLINE u64 read_argument_alike(struct arguments* arguments, const volatile struct probe_row* row, u32 which)
 {
     read_argument(arguments, row, which);

@@ -92,7 +92,8 @@ enum row_admission {
 };
 
 /* Like charge(), but for rows of the table `calls`. Deleted rows need not be uncharged: the front end sets the total
- * number of rows each time that it has read the table, and changes rows_since when a new generation of rows begins. */
+ * number of rows each time that it has read the table. When a new generation of rows begins, it changes rows_since, and
+ * each process's count then starts again at 0. */
 INLINE int row_admission(u64 image_word, u64 capacity)
 {
     struct image image = image_of_word(image_word);

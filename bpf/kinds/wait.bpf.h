@@ -66,9 +66,9 @@ INLINE bool end_waiting(struct thread_state* thread, const struct ended_call* en
 
 /* Samples the stack of a thread's first wait, and then one per STACK_EVERY_NS of waiting, because reading a stack costs
  * more than all other work on a wait. So every wait of at least STACK_EVERY_NS gets a stack. The longer a shorter wait
- * is, the more likely it gets one. The stack is read when the call returns, because the duration is then known. Frame
- * pointers lead to the same callers as at entry. Only the address of the immediate caller is found elsewhere, in the
- * instruction pointer. */
+ * is, the more likely it gets one. The stack is read when the call returns, because the duration is then known. At that
+ * moment, the frame pointers lead to the same callers as at entry. Only the immediate caller's address has moved: at
+ * entry it is the return address on the stack, and now it is the instruction pointer. */
 INLINE void sample_stack(struct pt_regs* ctx, struct thread_state* thread, const struct ended_call* ended)
 {
     u64 waited = thread->waited_ns + ended->duration_ns;

@@ -74,9 +74,10 @@ struct thread_time {
     __u32 apis;          /* API layers that the thread has called, one bit per value of enum probe_layer */
     __u32 collective;    /* row in the probe table of the last NCCL function that it called; 0: none, or not traced */
     __u64 collectives;   /* number of NCCL calls */
-    __u64 interrupted;   /* value of TIME_OFF_BITS when the last hardware interrupt began */
-    __u64 blocked;       /* number of times that it left its CPU to wait */
-    __u64 preempted;     /* number of times that it left its CPU for another thread */
+    __u64 interrupted; /* what the thread did when the last hardware interrupt began: the TIME_OFF_BITS of `now` at that
+                          moment */
+    __u64 blocked;     /* number of times that it left its CPU to wait */
+    __u64 preempted;   /* number of times that it left its CPU for another thread */
     __u64 faults_before; /* major page faults before its first call */
     __u64 faults;        /* major page faults since its first call */
     __s32 user_stack;    /* ids of the thread's stacks when it last blocked, if requested */

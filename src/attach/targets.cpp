@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr size_t helpers_max = 4;
-constexpr long helpers_for_slow_users_max = 2; // leaves the other helpers to other users
+constexpr long helpers_for_slow_users_max = 2; // of helpers_max; the rest is for users whose files are not slow to read
 constexpr Clock::duration retry_delay = 500ms;
 
 // Placeholder for the results of a file that cannot be examined yet.

@@ -42,8 +42,8 @@ constexpr bool nvml_has_pid(uint32_t pid)
 }
 
 // Returns the buffer capacity for the next try, after NVML has reported that `capacity` was too small and that it needs
-// `needed` elements. capacity: 0 on the first try, for which the result is `needed`. After later tries, the result
-// exceeds `needed`, so that the buffer also has room for elements that are added before the next try.
+// `needed` elements. After the first try (capacity 0), the result is `needed`. After later tries, the result exceeds
+// `needed`, so that the buffer also has room for elements that are added before the next try.
 constexpr unsigned nvml_more_room(unsigned capacity, unsigned needed)
 {
     const uint64_t wanted = capacity ? uint64_t{std::max(needed, capacity)} * 3 / 2 + 8 : std::max(needed, 1u);

@@ -37,7 +37,8 @@ struct Registrations {
     std::vector<Registration> kernels;   // sorted by stub
     std::vector<HandleVariable> handles; // sorted by variable
     uint64_t sites = 0;                  // number of calls to __cudaRegisterFunction or __hipRegisterFunction
-    uint64_t read = 0; // number of these calls whose arguments were found; several calls may register the same kernel
+    uint64_t read = 0; // number of these calls whose arguments were found; larger than kernels.size() if several calls
+                       // register one kernel
 
     const Registration* kernel(uint64_t stub) const;
 };

@@ -92,7 +92,7 @@ void CallSums::rebuild(F&& again)
         again(rows[i], has_detail[i]);
 }
 
-// Makes room for another row with full detail. Returns false if the process may not have one.
+// Makes room for another row with full detail. Returns false if the process is not allowed another such row.
 bool CallSums::make_room_for(const ImageId& image)
 {
     if (coarse_.contains(image))

@@ -192,7 +192,7 @@ void Gatekeeper::serve()
                 obey();
             expire();
         } catch (const std::bad_alloc&) {
-            // As when the tool exits, releases the paused processes and pauses none from now on.
+            // Releases the paused processes and pauses no more, as when the tool exits.
             open();
             tool_ = Connection(Fd());
         }

@@ -188,8 +188,8 @@ void add_metrics_options(CommandLine& line, MetricsOptions& options)
 {
     line.text("--textfile", "FILE.prom", "write metrics for node_exporter's textfile collector instead of tables",
               options.textfile);
-    line.text("--listen", "[ADDR:]PORT", "serve metrics for Prometheus at /metrics instead of tables (127.0.0.1)",
-              options.listen);
+    line.text("--listen", "[ADDR:]PORT",
+              "instead of tables, serve metrics for Prometheus at /metrics (default ADDR: 127.0.0.1)", options.listen);
 }
 
 void refuse_flame_options(CommandLine& line, std::string_view why)

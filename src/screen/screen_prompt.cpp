@@ -112,7 +112,7 @@ void ask_for_signal(ScreenState& state, const Snapshot& snapshot)
 
 namespace {
 
-// Handles the answer to the confirmation of a signal. All keys except y and 9 mean no.
+// Handles the answer to the question whether to send the signal. All keys except y and 9 mean no.
 std::vector<Action> answer(ScreenState& state, Key key)
 {
     state.prompt = Prompt::none;

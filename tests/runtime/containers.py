@@ -337,7 +337,8 @@ class RuncContainer(Container):
             raise Skip(f"runc cannot run containers here: {failure}") from None
 
     def first_process(self):
-        """The host's pid of process 1. runc writes its pid file only after the program has started."""
+        """The pid, as seen on the host, of the container's process 1. runc writes its pid file only after the program
+        has started."""
         return int(wait_until((self.bundle / "pid").exists, "runc writes the pid") and (self.bundle / "pid").read_text())
 
     def execute(self, script, form="workload", **options):

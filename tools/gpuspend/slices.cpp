@@ -143,7 +143,7 @@ Tenant Slices::tenant_of(const GrantedDevice& granted)
     const Owner& owner = grants_.owner(granted);
     Tenant tenant{.id = id_of(owner, settings_.rows.container)};
     if (settings_.rows.container && granted.container_id.empty() && !granted.container.empty())
-        tenant.id += " " + granted.container; // the container's cgroup is not known yet
+        tenant.id += " " + granted.container; // without an id, only the name distinguishes the containers of an owner
     remember(tenant, owner, nullptr, granted.container);
     return tenant;
 }

@@ -478,7 +478,8 @@ std::vector<Collectives::Part> Collectives::drain()
         }
         rank->sums.clear();
     }
-    // A rank that has left stays in its communicator until all calls of the communicator are joined.
+    // Deletes ranks that have left, once their communicator no longer lists them: it does so until all its calls are
+    // matched.
     std::erase_if(ranks_, [&](const auto& item) {
         const Rank& rank = *item.second;
         const auto found = communicators_.find(rank.communicator);

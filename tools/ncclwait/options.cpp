@@ -46,8 +46,8 @@ void validate_options(Settings& settings, const Options& options)
     if (s.events && s.histogram())
         throw UsageError("choose lines (-e) or histograms (-H), not both");
     if (s.events && options.count)
-        throw UsageError(
-            "COUNT is a number of reports, which lines (-e) do not have: leave it out; -d 10s limits the run to 10 s");
+        throw UsageError("COUNT limits the number of reports, but -e prints lines instead: leave COUNT out; -d 10s "
+                         "limits the run to 10 s");
     if (s.events && s.by)
         throw UsageError("--by is for tables and histograms, not for lines (-e): leave out --by or -e");
     if (!options.columns.empty() && (s.events || s.histogram()))

@@ -103,7 +103,7 @@ TEST_CASE("no key is used if it is ambiguous")
     CHECK_FALSE(memory.slot(version));
 }
 
-TEST_CASE("the interpreter's code decides between two matching keys")
+TEST_CASE("if two pthread keys hold the thread states, the key in the interpreter's code is used")
 {
     const PythonVersion version = *python_version(11);
     Memory memory;

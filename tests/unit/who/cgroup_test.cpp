@@ -61,7 +61,7 @@ TEST_CASE("cgroup mounts: v2 first, then the v1 hierarchies that the BPF side ca
     CHECK(v1_controller({expected[0]}) == CONTROLLER_NONE);
 }
 
-TEST_CASE("cgroup mounts: only below the host's root, and whole hierarchies rather than parts")
+TEST_CASE("cgroup mounts outside the host's root are ignored; mounts of whole hierarchies are preferred")
 {
     constexpr std::string_view text = R"(1 0 0:1 /../.. /sys/fs/cgroup ro - cgroup2 cgroup rw
 2 0 0:1 / /host/sys/fs/cgroup ro - cgroup2 cgroup rw
