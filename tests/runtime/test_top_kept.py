@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saved settings of cudatop's screen: changes by keys are loaded the next time; untrusted files are not used."""
+"""Saved settings of cudatop's screen: settings changed with keys are loaded by the next run; untrusted files are not
+used."""
 import json
 import os
 import re

@@ -15,7 +15,8 @@ int device();
 void use_device(int);
 void inherit_device(int);
 
-// Owner of objects: a device and one of its contexts. A null context means the primary context.
+// Owner of objects: a device and one of its contexts. A null context means the primary context. place() is the owner of
+// objects that this thread creates.
 using Place = std::pair<int, void*>;
 Place place();
 void enter_context(int device); // creates a context on this thread

@@ -260,7 +260,7 @@ TEST_CASE("spilled calls are counted like calls in the table")
     CHECK(std::vector(std::begin(sums.v), std::end(sums.v)) == std::vector<__u64>{5, 90, 50, 0, 10, 3, 2, 4});
 }
 
-TEST_CASE("a row has the shape of the last launch on any CPU")
+TEST_CASE("a row has the shape of the most recent launch, on whichever CPU")
 {
     Table t(16, 2);
     for (const size_t cpu : {0, 1}) {

@@ -15,7 +15,7 @@ std::string shown(const Messages& messages, double now)
 
 } // namespace
 
-TEST_CASE("a withdrawn message is no longer shown, and later messages are shown earlier", "[messages]")
+TEST_CASE("a withdrawn message disappears, and the next message is shown in its place", "[messages]")
 {
     Messages messages;
     for (const char* text : {"a", "b", "c"})
