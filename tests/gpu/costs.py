@@ -112,8 +112,8 @@ def measured(load, given, rounds, fraction, check):
 
 
 def run(given, rounds, fraction, unable, check, wanted, start):
-    """Starts all loads. Returns a function for each load, which returns its rows. `unable`: why the tools cannot trace
-    or CUDA does not work; None if both work."""
+    """Starts the measurements of all loads. Returns one function per load, which waits for that load's measurement and
+    returns its rows. `unable`: why the tools cannot trace or CUDA does not work; None if both work."""
     chosen = [load for load in (*loads, training) if wanted(f"costs.{load.key}")]
     if unable and chosen:
         check("costs", "skip", unable)

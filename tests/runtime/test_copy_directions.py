@@ -174,7 +174,7 @@ def a_failed_call_changes_nothing():
 
 @case(each={"reset": "workload", "reset_of_the_driver": "workload-driver"})
 def a_reset_forgets_everything(form):
-    """A reset forgets all memory of the context; later allocations are known again."""
+    """After a device reset, the tool forgets all memory of the context; later allocations are known again."""
     script = ("alloc host 4096 fn=host; alloc d 1000; alloc p 4096 fn=cuMemHostAlloc; copy 3 fn=cuMemcpy src=p dst=d; reset\n"
               "alloc e 4096; copy 5 fn=cuMemcpy src=host dst=e; copy 7 fn=cuMemcpy src=e dst=host\n"
               "alloc q 4096 fn=cuMemHostAlloc; copy 9 fn=cuMemcpy src=q dst=e")

@@ -16,7 +16,8 @@ def functions_of(frames):
 
 
 def started(binary, go, *words, by=()):
-    """Starts a program of this file or of the stand-in (stacks/). It maps the driver, and waits for the file `go`."""
+    """Starts a program that was built from a source in this file, or one of tests/standin/stacks. It maps the driver,
+    and waits for the file `go`."""
     process = subprocess.Popen([*by, binary, harness.standin / "libcuda.so.1", go, *map(str, words)], stdout=subprocess.PIPE)
     kill_at_end(process)
     wait_until(lambda: "libcuda" in pathlib.Path(f"/proc/{process.pid}/maps").read_text(), "the driver is mapped")
