@@ -105,7 +105,7 @@ def all_but(names, *kept):
 
 
 def all_but_one_in(n, names):
-    """For `long`, if cases differ only in an option: all names except every n-th, which stays in make test."""
+    """For `long`, if cases differ only in an option: every n-th name stays in make test, and all others are long."""
     return [name for number, name in enumerate(names) if number % n]
 
 

@@ -131,7 +131,7 @@ def a_shared_device():
     many, few = (Workload(script.format(n)) for n in (90, 10))
     nvml = Nvml(*device(0, f"process {many.pid} {10 * mib}", f"process {few.pid} {30 * mib}", "gpm 2 61.5", "gpm 5 12.25", "gpm 3 nan",
                         "utilization 97", "memory 1000000 40000 0"))
-    many.go(), few.go()  # start before the tools, so that no run ends before they launch
+    many.go(), few.go()  # the workloads launch before a tool starts, so that no run ends before the first launch
     common = ["-p", f"{many.pid},{few.pid}", "--by", "pid", "-d", "1.5", *priced()]
     tools = {how: nvml.tool(*common, "--split", how) for how in ("launches", "memory")}
     focus = nvml.tool(*common, "--csv", json=False)

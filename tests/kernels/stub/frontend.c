@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* /dev/nvidiactl, /dev/nvidia0, ...: functions named like the driver's, which renamed them in version 545. */
+/* /dev/nvidiactl, /dev/nvidia0, ...: functions named as in NVIDIA's driver. Version 545 renamed them. */
 #include "stub.h"
 
 #include <linux/ioctl.h>
