@@ -44,7 +44,7 @@ def count_of(call):
 
 
 def failed_launches(some):
-    """Amounts that failed launches add if the tool does not see results."""
+    """Graph launches that failed, and their kernels. A tool that does not see results counts them, too."""
     failed = [call for call in some if call["kind"] == "launch" and call["result"]]
     return Counter(launches=sum(call["count"] for call in failed), kernels_launched=sum(call["count"] * call["kernels"] for call in failed))
 

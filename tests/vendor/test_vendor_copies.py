@@ -48,7 +48,7 @@ def sizes_and_failures(version):
     table_, latency, failed = Tool(*arguments), Tool(*arguments, "-l"), Tool(*arguments, "-x")
     truth = caller.ask("copies 20")
     caller.end()
-    check(sum(call["result"] == 3 for call in truth) > 60, "too few calls are refused because the driver is not initialised")
+    check(sum(call["result"] == 3 for call in truth) > 60, "too few calls fail with CUDA_ERROR_NOT_INITIALIZED")
     equal(counted(table_.finish()), expected(truth, False), f"{table_}")
     equal(counted(latency.finish()), expected(truth, True), f"{latency}")
     equal(counted(failed.finish()), expected([call for call in truth if call["result"]], True), f"{failed}")

@@ -311,7 +311,7 @@ TEST_CASE("rootless containers are recorded in the home of their user", "[contai
 
     check(find(id, 1000), {.container = "tuner", .runtime = "podman", .image = "busybox:1"});
     check(find(other_id, 1000), {.container = "web", .runtime = "docker", .image = "pytorch:2.3"});
-    check(find(id, 1001), {}); // the home folder of bob is elsewhere
+    check(find(id, 1001), {}); // user 1001 is bob, whose home folder has no containers
     check(find(id, 1002), {});
     check(containers.find({.container_id = id, .uid = 1000}), {}); // container of root
     CHECK(containers.find_named("tuner") == std::set<Named>{{id, 1000}});
