@@ -40,7 +40,8 @@ def peaks_of_each_program():
     workload = Workload("alloc a 50000; free a; alloc b 600; sleep 300; exec; alloc c 70; free c; alloc d 30; sleep 1500; end")
     tool = Tool("-p", workload.pid, "-i", "0.2")
     workload.go().wait()
-    seen = {row["peak_bytes"] for row in tool.finish().rows if "peak_bytes" in row}  # a row of both programs has none
+    # The row of the interval with the exec has no peak.
+    seen = {row["peak_bytes"] for row in tool.finish().rows if "peak_bytes" in row}
     equal(sorted(seen), [70, 50000], "peaks")
 
 

@@ -185,8 +185,8 @@ def leaks_in_a_container():
 
 @case(alone=True)
 def older_processes_have_lower_bounds():
-    """Memory allocated before tracing is unknown, so a process that ran before has lower bounds. A process that started
-    later, or whose exec was traced, has exact values."""
+    """Memory allocated before tracing is unknown, so the values of a process that ran before are lower bounds. A
+    process that started later, or whose exec was traced, has exact values."""
     older = Workload("alloc a 1000; touch {dir}/held; wait {dir}/traced; alloc b 2000; forever; sleep 20; end")
     replaced = Workload("wait {dir}/traced; alloc a 10; exec; alloc b 500; forever; sleep 20; end; end")
     for workload in older, replaced:

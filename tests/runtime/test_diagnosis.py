@@ -267,8 +267,8 @@ def first_screen(size):
     print(f"took {took:.1f} s")
 
 
-# Scripts of one program with a problem, among many without, and the expected verdict. `hung` hangs before tracing
-# begins.
+# Script of a program that has a problem and runs among many that have none, and the expected verdict. `hung` hangs
+# before tracing begins.
 nights = {
     "copies": ("forever; copy 100 bytes=2048 fn=cudaMemcpy delay_us=50 gap_us=50; end", r"\d+k? copies/s, all under 64 KiB"),
     "leak": ("forever; alloc result 8388608; launch vecadd 1; sleep 100; end", r"allocates [\d.]+ MiB/s of device memory and"),

@@ -112,7 +112,7 @@ def gaps():
 
 @case
 def as_text():
-    """One line for each power of two, whose counts add up."""
+    """The histogram has one line for each power of two, and the counts of all lines add up."""
     tool, truth = trace(shapes, "-H", "block", json=False)
     lines = [line for line in tool.text.splitlines() if "->" in line]
     equal(sum(int(line.split(":")[1].split("|")[0]) for line in lines), sum(wanted(truth, "block").values()), "sum")

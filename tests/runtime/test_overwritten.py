@@ -142,7 +142,8 @@ def tool_probing(folder, *arguments, **options):
 
 @case(alone=True)
 def every_way_of_writing():
-    """Programs that map the file meanwhile or later do not crash. Once probes are attached again, counts are exact."""
+    """Programs that map the file while it is overwritten, or later, do not crash. Once probes are attached again,
+    counts are exact."""
     folder = copy_of_standin()
     overwrite_in_ways(tool_probing(folder), Library(folder), ways)
 

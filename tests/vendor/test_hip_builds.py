@@ -41,8 +41,8 @@ def sections(path):
 
 @case(each={version: version for version in builds})
 def placement(version):
-    """If a function only forwards to another one, its probe is placed in the other one. Only the file's code is
-    used."""
+    """If a function only forwards to another one, its probe is placed in the other one. The library is read as a file,
+    and is not loaded."""
     path = library(version)
     names = sorted(exports(path))
     done = subprocess.run([programs / "placement", path], input="\n".join(names), capture_output=True, text=True)

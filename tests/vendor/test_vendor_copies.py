@@ -33,7 +33,8 @@ def every_copying_function_is_known(version):
     them."""
     exported = {name for name in exports(driver(version)) if copying.fullmatch(name)}
     known = {row.name for row in table() if row.layer == "driver"}
-    # No program calls functions with 32-bit addresses or of CUDA 3.1, so the table has no rows for them.
+    # The table has no rows for functions that take 32-bit addresses, or for those of CUDA 3.1, since no program calls
+    # them.
     old = {name for name in exported if name + "_v2" in exported and name not in known}
     equal(exported - known - old, {name for name in exported if "GetAttribute" in name}, "functions without a row")
     called = {call["function"] for call in Caller(driver(version)).ask("copies 1")}

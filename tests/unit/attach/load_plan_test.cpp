@@ -75,7 +75,7 @@ TEST_CASE("there is no fallback for a refusal that concerns no program")
     CHECK_FALSE(plan.step(refused(""), hooks));
 }
 
-TEST_CASE("optional programs on kernel functions are left out once")
+TEST_CASE("after an optional program on a kernel function is refused, loading is retried once without it")
 {
     LoadPlan plan(Tier::session, false);
     REQUIRE(plan.step(refused("open_exit"), hooks));

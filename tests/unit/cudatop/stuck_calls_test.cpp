@@ -41,7 +41,8 @@ struct Fixture {
 
 } // namespace
 
-TEST_CASE("a thread that does not move is searched once and is stuck after two seconds", "[stuck]")
+TEST_CASE("the stack of a thread whose registers do not change is searched once; after two seconds the thread is stuck",
+          "[stuck]")
 {
     Fixture f;
     CHECK(f.inspect(0, 1, launch));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Division of device time and cost between tenants, to the nanosecond and the millionth.
+// Division of device time and cost between tenants, exact to the nanosecond and the millionth of a currency unit.
 #include "tools/gpuspend/bill.hpp"
 #include "tools/gpuspend/spend_state.hpp"
 

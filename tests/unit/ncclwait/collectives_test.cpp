@@ -392,7 +392,7 @@ TEST_CASE("a stall names the rank that has not entered a collective", "[collecti
     }
 }
 
-TEST_CASE("ranks that are not aligned have no stalls", "[collectives]")
+TEST_CASE("ranks whose calls are not yet matched with each other (aligned) have no stalls", "[collectives]")
 {
     Job job;
     const uint32_t a = job.rank(0, 2, 7, false);

@@ -257,7 +257,7 @@ TEST_CASE("the text output shows only some rows of a table, but the recording ha
     CHECK(tools_and_numbers({path}).size() == 12);
 }
 
-TEST_CASE("each line has run and time, the first one also the command line")
+TEST_CASE("each line has the keys of the run and a time; the first line also has the command line")
 {
     const RunIdentity run = this_run();
     CHECK(run.run.size() == 12);

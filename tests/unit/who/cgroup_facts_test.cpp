@@ -118,7 +118,7 @@ TEST_CASE("the frozen cgroup is found, also if it is an ancestor")
     CHECK(files.frozen_by(lines) == "/jobs");
 }
 
-TEST_CASE("a cgroup outside of the mounted hierarchies has no facts")
+TEST_CASE("nothing is known about a cgroup outside of the mounted hierarchies")
 {
     Hierarchies of;
     of.write("v2/cpu.max", "50000 100000\n");

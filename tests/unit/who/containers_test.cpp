@@ -143,7 +143,7 @@ TEST_CASE("a container of CRI-O", "[containers]")
                                {"io.kubernetes.cri-o.Name", "k8s_trainer_trainer-0_ml-team_" + pod_uid + "_12"}}));
         check(host.find(id), trainer("cri-o", ""));
     }
-    SECTION("only the list of the storage")
+    SECTION("only the list of containers in the storage folder")
     {
         std::filesystem::remove_all(host.path("run"));
         host.write("var/lib/containers/storage/overlay-containers/containers.json",
