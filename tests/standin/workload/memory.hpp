@@ -31,8 +31,8 @@ struct Memory {
 
 void remember(const std::string& name, const Memory&);
 Memory pop_memory(const Step&, const std::string& name);   // the last remembered memory with that name
-void forget_memory(const Place&);                          // after the context was destroyed
-void forget_mappings(const void* start, size_t bytes);     // after unmapping
+void forget_memory(const Place&);                          // forgets the memory that is released with this context
+void forget_mappings(const void* start, size_t bytes);     // forgets the mappings that an unmap call removed
 void freed(const std::string& name, const Memory&);        // the name can still be used to free it again
 Memory freed_before(const Step&, const std::string& name); // the last freed memory that had this name
 

@@ -21,7 +21,7 @@ using Place = std::pair<int, void*>;
 Place place();
 void enter_context(int device); // creates a context on this thread
 void leave_context();           // destroys the context that this thread created last
-void forget(const Place&);      // after the objects of this owner were destroyed
+void forget(const Place&);      // forgets the objects that are destroyed with this owner's context
 
 // Prepares this thread for driver calls: initializes the driver, and makes a context of the thread's device current.
 void ready_driver();
@@ -33,7 +33,7 @@ void* stream(const Step&, const std::string& fallback = "0");
 // An event of the current context that is never recorded, so that waits for it end at once.
 void* event();
 void* named_event(const std::string& name); // created on first use
-void forget(void* destroyed);               // after the stream or event was destroyed
+void forget(void* destroyed);               // forgets a destroyed stream or event
 
 // Names with a leading dot are per thread: adds the thread id to them.
 std::string per_thread_name(const std::string& name);

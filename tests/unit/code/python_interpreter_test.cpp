@@ -91,7 +91,7 @@ TEST_CASE("the thread-local key of the interpreter is the one that holds, in eve
     }
 }
 
-TEST_CASE("no key is used if it is ambiguous")
+TEST_CASE("no key is used if none or several match")
 {
     const PythonVersion version = *python_version(11);
     Memory memory;

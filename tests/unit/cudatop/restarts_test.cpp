@@ -64,7 +64,8 @@ TEST_CASE("processes that run at the same time are not a restart loop", "[restar
     CHECK(lives.at(3 * second).empty());
 }
 
-TEST_CASE("only processes with the same name, place and parent count as restarts of each other", "[restarts]")
+TEST_CASE("only processes with the same name, container or cgroup, and parent count as restarts of each other",
+          "[restarts]")
 {
     Restarts::Process others[3];
     std::string names[3] = {"a", "a", "a"};

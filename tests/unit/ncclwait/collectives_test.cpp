@@ -231,7 +231,7 @@ TEST_CASE("shift_between uses operations and waits", "[collectives]")
             steady[i].done_ns = steady[i].ns + 10;
         CHECK(shift_between(later, steady) == 3);
     }
-    SECTION("operations alone are sufficient if rounds differ")
+    SECTION("without wait times, the operations are sufficient if they differ between rounds")
     {
         std::mt19937 random(1);
         for (Pattern& call : steady) {
