@@ -112,6 +112,6 @@ def writes_nothing_while_paused():
 
         def is_constant(_):
             sizes.append(written.stat().st_size)
-            return len(sizes) > 20 and len(set(sizes[-20:])) == 1  # constant for longer than several intervals
+            return len(sizes) > 20 and len(set(sizes[-20:])) == 1  # constant for several intervals
 
         screen.wait_for(is_constant, "no more output")

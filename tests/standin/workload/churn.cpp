@@ -55,7 +55,7 @@ private:
 Pool& pool_of(const Step& step)
 {
     static std::mutex lock;
-    static std::map<const Step*, Pool> pools; // all threads run the same step
+    static std::map<const Step*, Pool> pools; // one per step, shared by all threads that run the step
     std::lock_guard hold(lock);
     return pools[&step];
 }

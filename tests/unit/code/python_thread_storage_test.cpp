@@ -91,7 +91,7 @@ TEST_CASE("the offset of the thread pointer is read from pthread_self()", "[pyth
 
 TEST_CASE("arm64: addresses that code may read are found", "[python]")
 {
-    // 3.11: autoTSSkey is at 608, followed by the key.
+    // 3.11: autoTSSkey is at offset 608 of the runtime's state, and its key is at offset 612.
     CHECK(places({0xb0002e20, 0x91002000, 0xf9412c01, 0xb4000061, 0xb9426400, 0x17feba0e}, 0x471314, 0) ==
           std::set<uint64_t>{0, 0xa36000, 0xa36008, 0xa36008 + 600, 0xa36008 + 612});
     // 3.11 as a library: the runtime's address is loaded from the GOT.

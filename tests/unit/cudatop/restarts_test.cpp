@@ -64,8 +64,7 @@ TEST_CASE("processes that run at the same time are not a restart loop", "[restar
     CHECK(lives.at(3 * second).empty());
 }
 
-TEST_CASE("only processes with the same name, container or cgroup, and parent count as restarts of each other",
-          "[restarts]")
+TEST_CASE("a restart has the same name and container, or the same name, cgroup and parent", "[restarts]")
 {
     Restarts::Process others[3];
     std::string names[3] = {"a", "a", "a"};
