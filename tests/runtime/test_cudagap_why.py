@@ -87,7 +87,7 @@ def ranks_of_nccl():
 
 @case(each={"stopped": None, "v2": "cgroup.freeze", "freezer": "freezer.state"})
 def suspended(file):
-    """Reports a process that is stopped by a signal, or frozen with a parent cgroup."""
+    """Reports a process that is stopped by a signal, or frozen because a parent cgroup is frozen."""
     gaps = Gaps("pipe", 3000)
     if file:
         hierarchy = "v2" if file == "cgroup.freeze" else "freezer"

@@ -105,7 +105,7 @@ def pods():
 
 
 def counted(tool):
-    """Checks the metrics page: seconds and cost by part, as in reports."""
+    """Checks the metrics page: used, idle and unallocated seconds, and their cost."""
     address = wait_until(lambda: re.search(r"http://127\.0\.0\.1:\d+/metrics", tool.error), "the address of the metrics page")[0]
 
     def sums():

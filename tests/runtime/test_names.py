@@ -30,8 +30,8 @@ def running_program(form):
     workload.truth()
     driver.finish()
     last = max(row["time"] for row in driver.rows)
-    equal(names(driver, time=last), demangled, "names at the driver, in the last interval")
-    equal(names(runtime.finish()), demangled, "names at the runtime")
+    equal(names(driver, time=last), demangled, "names with --api driver, in the last interval")
+    equal(names(runtime.finish()), demangled, "names with --api runtime")
 
 
 @case
