@@ -294,7 +294,7 @@ def file_size_limit_of_a_result(how):
     """RLIMIT_FSIZE: exit 1 with the name of the limit, no SIGXFSZ."""
     run, workload = result(how, harness.here, preexec=limited(resource.RLIMIT_FSIZE, 2000))
     workload.go()
-    if how != "metrics":  # the metrics file is also written at the start
+    if how != "metrics":  # the metrics file is already written at start-up, so the tool exits by itself
         run.traces()
         time.sleep(1)
         run.end(1, within=10)

@@ -72,7 +72,8 @@ script = "launch vecadd 1009; launch saxpy 503"
 
 
 def victim_is_counted(tool, name):
-    """Calls of a process that starts now, with its own copy of the driver."""
+    """Starts a process with its own copy of the driver, and waits until that copy is probed. Returns the calls that the
+    process then made."""
     files = newest(tool)["files"]
     victim = Workload("launch vecadd 401", "workload-driver", env=copy_of_driver(name))
     wait_until(lambda: newest(tool)["files"] > files, f"the driver of {victim.pid} is probed")

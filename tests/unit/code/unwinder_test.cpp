@@ -94,7 +94,7 @@ TEST_CASE("a stack is unwound like backtrace() does", "[stacks]")
     REQUIRE(seen.expected.size() >= 5);
     CHECK(callers(seen) == seen.expected);
     CHECK(std::ranges::is_sorted(seen.frames, {}, &StackFrame::stack));
-    // The second frame belongs to that function.
+    // The second frame belongs to look_from_a_frame_of_any_size().
     const StackFrame& frame = seen.frames[1];
     REQUIRE(frame.code.module);
     const auto start = frame.code.module->frames.function_start(frame.inside() - frame.code.bias);

@@ -167,7 +167,7 @@ TEST_CASE("a truncated trace can be read", "[timeline]")
 {
     const File plain(""), packed(".gz");
     for (const File* file : {&plain, &packed}) {
-        for (int run = 0; run < 2; run++) // the second one replaces the first
+        for (int run = 0; run < 2; run++) // the second run replaces the file of the first
             trace(file->path, [](Output& output) {
                 for (uint64_t i = 0; i < 5000; i++)
                     output.event(columns, launch(clock_ns(CLOCK_MONOTONIC), 8, i), {});
