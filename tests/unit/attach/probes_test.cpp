@@ -137,7 +137,7 @@ TEST_CASE("operands are within the words of a call")
 }
 
 // register_argument() of bpf/base/probe.bpf.h cannot read arguments in memory, or in the upper half of a register.
-TEST_CASE("kinds that read registers only have all arguments in registers")
+TEST_CASE("all arguments of kinds whose programs read only registers are in registers")
 {
     for (const Probe& probe : all_probes()) {
         INFO(probe.symbol);

@@ -127,7 +127,7 @@ TEST_CASE("if no thread ended a wait, the sentence names the event that ended it
     CHECK(words(10) == "blocked on a lock 100% of the time");
 }
 
-TEST_CASE("the sentence names what ends the waits of a waker")
+TEST_CASE("the sentence names the event that ends a waker's own waits")
 {
     GapCauses causes;
     for (const uint32_t pid : {11, 12}) {
