@@ -174,8 +174,8 @@ locked_down = [f"helper {number} 22" for number in (4, 45, 113, 115)]
 
 @case
 def a_kernel_that_is_locked_down():
-    """No program calls one of these helpers. Without precautions, libbpf replaces bpf_probe_read_user() by
-    bpf_probe_read() if bpf_probe_read_kernel() is missing."""
+    """No BPF program of the tool calls a helper in `locked_down`. Without precautions, libbpf replaces
+    bpf_probe_read_user() by bpf_probe_read() if bpf_probe_read_kernel() is missing."""
     tool, workload = run("-l", "--by", "kernel", refuse=locked_down)
     equal((attached_by(tool), remarks(tool)), ({best()}, set()), "tier and remarks")
     same_launches(tool, workload)

@@ -68,7 +68,7 @@ class Script:
 
 
 def compiled(source, *options):
-    """Builds a shared library from this file."""
+    """Builds a shared library from a C file, and returns its path."""
     built = harness.here / f"lib{source.stem}.so"
     if subprocess.run(["cc", *options, "-shared", "-fPIC", "-o", built, source, "-ldl"], capture_output=True).returncode:
         raise Skip("no C compiler")

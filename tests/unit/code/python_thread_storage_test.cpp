@@ -113,7 +113,7 @@ TEST_CASE("x86-64: addresses that code may read are found", "[python]")
     CHECK(found.contains(uint64_t{0x700000} + 0x563d50)); // mov 0x563d50(%rax), %edi
 }
 
-TEST_CASE("arm64: the variable that code returns is found", "[python]")
+TEST_CASE("arm64: the offset of a thread-local variable is read from the code that returns it", "[python]")
 {
     CHECK(variable(of_3_15) == 0x20);
     CHECK(variable(with(with(of_3_15, 4, 0x91400400), 9, 0xf9400400)) == 0x1028);
