@@ -88,8 +88,8 @@ def owner_from_the_path(hierarchy):
 
 @case(each={"v2": "v2", "memory": "memory"}, alone=True)
 def a_node_in_a_container(hierarchy):
-    """If a Kubernetes node runs in a container, its pods count as pods. But if the host itself has pods, the node's
-    pods count for the node's container."""
+    """If a Kubernetes node runs in a container, its pods are reported as pods. But if the host itself has pods, calls
+    of the node's pods are reported for the node's container."""
     name, node = Name(), secrets.token_hex(32)
     group = Cgroup(hierarchy, nested_id(name, node))
     without = Workload("launch vecadd 11", preexec=group.join)
