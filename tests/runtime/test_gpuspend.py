@@ -197,7 +197,7 @@ def parts_of_devices():
     jobs = [row for row in tenants if row["device"] == "GPU-2"]
     equal([(row["held_by"], row["used_ns"]) for row in jobs], [("slurm", 0)], "devices held by the job")
     spare = sum(row["device_time_ns"] for row in tool.rows if row["of"] == "unallocated")
-    check(abs(spare - total["interval_ns"] * 2 / 7) < 20, f"unexpected time in no instance, or on an instance without a holder: {spare}")
+    check(abs(spare - total["interval_ns"] * 2 / 7) < 20, f"unexpected unallocated time (no instance, or an instance without a holder): {spare}")
     for one in (on_mig, first, second, *clients, server, in_job):
         one.stop()
 

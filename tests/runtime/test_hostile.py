@@ -35,7 +35,7 @@ def no_control_bytes(tool, replacement="\ufffd"):
 
 
 def no_control_bytes_in_json(tool):
-    no_control_bytes(tool, replacement="")  # JSON has U+FFFD for invalid UTF-8
+    no_control_bytes(tool, replacement="")  # in JSON, U+FFFD is allowed: it replaces invalid UTF-8
 
 
 @case(each={"table": ["--by", "thread,kernel"], "comm": ["--by", "comm"], "events": ["-e"], "stacks": ["-U", "-v"],

@@ -167,7 +167,8 @@ def kubelet_starts_later():
 
 @case(alone=True)
 def gpus_of_a_pod():
-    """All GPUs assigned to the pod, including unused ones; and the total utilization of the GPU that it uses."""
+    """A pod's row lists all GPUs assigned to the pod, including unused ones, and has the total utilization of the GPU
+    in use."""
     host, name = HostRoot(), Name()
     assign_gpus(host.containerd(name), name, "GPU-1", "GPU-2")
     workload = holder(preexec=Cgroup("v2", kubepods(name)).join)
