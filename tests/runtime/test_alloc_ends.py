@@ -235,7 +235,7 @@ def more_allocations_than_the_hash_holds():
     wait_until((harness.here / "held").exists, "all are allocated", 60)
     left = lambda n: sum(row["allocations"] for row in newest(tools[0])) == n
     wait_until(lambda: left(150_000), "all are shown as unfreed", 30)
-    check(workload.pid in leftovers.pids_in_map(tools[0], "held_beyond"), "the trie has no entry of the workload")
+    check(workload.pid in leftovers.pids_in_map(tools[0], "held_beyond"), "the trie for excess allocations has no entry of the workload")
     for file, there, n in (("on", "more", 150_000), ("end", "few", 1000)):
         (harness.here / file).touch()
         wait_until((harness.here / there).exists, there, 60)

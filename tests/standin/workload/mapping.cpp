@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps for physical memory, address ranges and mappings, with one call each, as in caching allocators. The stand-in
-// driver counts references; it reports the memory that a release or unmap frees.
+// Steps for physical memory, address ranges and mappings, which caching allocators use. The stand-in driver counts
+// references; it reports the memory that a release or unmap frees.
 #include "alloc.hpp"
 #include "steps.hpp"
 #include "symbols.hpp"
