@@ -256,8 +256,8 @@ def eight_threads_that_allocate(mode):
 
 @case
 def eight_threads_that_map_memory():
-    """While one thread maps memory, the tool cannot look up another's host memory: its direction is unknown, never
-    wrong."""
+    """While one thread maps memory, the tool cannot look up the host memory of another thread's copy. The direction of
+    that copy is unknown, never wrong."""
     tool, truth = trace("alloc d 4096\nthreads 8; repeat 200; alloc z 200000 fn=mmap; alloc h 4096 fn=host; copy 3 fn=cuMemcpy src=h dst=d\n"
                         "free h; free z; end; end", "--by", "kind", form="workload-driver")
     rows = {row["kind"]: row["copies"] for row in tool.rows}

@@ -4,7 +4,7 @@ from harness import case, equal
 from programs import Tool, Workload, trace
 from truth import Rows, expected, same_counts, same_shapes
 
-# Return probes change the stack that code inside the call sees.
+# -l and -x add return probes, which change the stack that code inside the call sees.
 modes = {"entry": [], "latency": ["-l"], "failed": ["-x"]}
 
 primes = [1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049, 1051, 1061, 1063, 1069, 1087, 1091, 1093, 1097, 1103, 1109]

@@ -14,7 +14,7 @@ scripts = {"launcher": "name launcher; launch vecadd 300; launch saxpy 7", "copi
 
 
 def table(tool):
-    """Headers, the row of each process by name, and the names in order. Skips the time above an interval."""
+    """Headers, the row of each process by name, and the names in order. Skips lines with the time of day."""
     lines = [line for line in tool.text.split("\n\n")[0].splitlines() if line.strip()]  # verdicts follow the table
     head, *lines = [line.split() for line in lines if not re.fullmatch(r"\d\d:\d\d:\d\d", line)]
     return head, {line[head.index("COMM")]: line for line in lines}, [line[head.index("COMM")] for line in lines]

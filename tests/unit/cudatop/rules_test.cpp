@@ -322,7 +322,7 @@ TEST_CASE("every rule has a case here, a name that fits its column, and a comman
     }
 }
 
-TEST_CASE("spun time is the part of the CPU time that does not fit into the time outside waits", "[diagnosis]")
+TEST_CASE("spun time is the CPU time in excess of the time outside waits", "[diagnosis]")
 {
     CHECK(spun_ns(900, 1000, 1000) == 900);
     CHECK(spun_ns(900, 50, 1000) == 0);
