@@ -222,7 +222,8 @@ def returns_that_kill(run_by):
 
 @case(tool="cudasync")
 def returns_that_do_not_kill():
-    """With this kernel's own answer, processes under seccomp survive, and are counted."""
+    """Without a refused system call, the tool decides by this kernel's real behaviour: processes under seccomp survive,
+    and their waits are counted."""
     filtered = Workload(script, preexec=under_seccomp)
     tool = Tool("-p", filtered.pid)
     filtered.go().wait()

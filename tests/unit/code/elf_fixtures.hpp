@@ -128,7 +128,7 @@ inline std::vector<Symbol> functions(const Elf& elf, const Names& names)
     return elf.functions(names);
 }
 
-// The tables of a well-formed file.
+// Typed access to the tables of a well-formed file.
 template<typename T>
 T* table(Bytes& file, uint64_t offset)
 {
