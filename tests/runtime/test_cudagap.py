@@ -188,7 +188,8 @@ def give_quotas():
         given.write_text("+cpu")
     except OSError as error:
         raise harness.Skip(f"cannot set CPU quotas of cgroups: {error}")
-    harness.at_end.append(lambda: given.write_text("-cpu"))  # runs after cgroups created later are removed
+    # Runs after the removal of cgroups that are created later, since at_end is processed in reverse order.
+    harness.at_end.append(lambda: given.write_text("-cpu"))
 
 
 class Quota:

@@ -56,7 +56,7 @@ def report_before_detaching():
 
 @case(long=True)
 def report_before_detaching_from_an_exited_target():
-    """The exit of the target also ends the tool: the report does not wait for probes to be detached."""
+    """The exit of the target also ends the tool. The last report is printed before the probes are detached."""
     workload = Workload("launch vecadd 101", "workload-driver")
     tool = Tool("-p", workload.pid, "--attach", "perf")
     workload.go().wait()

@@ -23,7 +23,7 @@ namespace {
 std::mutex lock;
 std::map<std::string, std::vector<int>> files;
 
-// Major number of a driver to which the kernel assigns it when the driver is loaded.
+// Returns the major number of a loaded driver to which the kernel assigns one dynamically.
 unsigned dynamic_major(const std::string& driver)
 {
     std::ifstream in("/proc/devices");

@@ -155,7 +155,7 @@ TEST_CASE("a return probe's trampoline is replaced by the real return address", 
     registers[R::sp] = top;
     unwind_entry(image, registers);
     CHECK(registers[R::ip] == caller);
-    image.replace_return(top, outer); // as if a function had been probed that then made a tail call to the first one
+    image.replace_return(top, outer); // as if another probed function had made a tail call to the first one
     registers[R::sp] = top;
     unwind_entry(image, registers);
     CHECK(registers[R::ip] == outer);
