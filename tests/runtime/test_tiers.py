@@ -16,8 +16,8 @@ launch scale 13 fn=cuLaunchCooperativeKernelMultiDevice devices=3; fork; launch 
 
 
 def run(tier, scope, api):
-    """Runs two tools concurrently, with and without return probes. The scope -p excludes the child. The tier `perf`
-    takes six seconds to detach, so it runs one tool."""
+    """Runs two tools concurrently, with and without return probes. The scope -p excludes the child. With the tier
+    `perf`, only one tool runs, because detaching takes six seconds."""
     system.need_tier(tier)
     workload, watch = Workload(script), Workload("launch vecadd 1", "workload-driver")
     arguments = ["--attach", tier, "--by", "pid,kernel", "--api", api, *(["-p", workload.pid] if scope == "-p" else [])]

@@ -50,7 +50,8 @@ def placement(version):
     found = [json.loads(line) for line in done.stdout.splitlines()]
     behind = sum(one["behind"] for one in found)
     stepped = [one["name"] for one in found if not one["emulated"]]
-    equal((len(found), behind, len(stepped)), builds[version][1:], f"numbers of functions, of probes in another function, and of single-stepped probes ({stepped})")
+    equal((len(found), behind, len(stepped)), builds[version][1:],
+          f"numbers of functions, of probes in another function, and of single-stepped probes ({stepped})")
 
 
 name_paths = {"5.2": [0x88, 0x28], "5.7": [0x88, 0x28], "6.4": [0x28, 0x28], "7.2": [0x98, 0x28]}

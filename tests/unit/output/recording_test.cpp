@@ -87,7 +87,7 @@ TEST_CASE("a recording, compressed or not, keeps the lines of all runs")
     CHECK(contents(folder.file("a.json.zst")).starts_with("\x28\xb5\x2f\xfd"));
 }
 
-TEST_CASE("if a run is killed, its compressed recording is readable up to that point, and from the next run on")
+TEST_CASE("a compressed recording that a killed run cut off keeps its complete lines, and the next run appends to it")
 {
     const Folder folder;
     for (const std::string end : {".gz", ".zst"}) {

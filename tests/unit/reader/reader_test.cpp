@@ -198,7 +198,7 @@ TEST_CASE("a helper that sends an invalid answer is replaced", "[reader]")
 
 TEST_CASE("another helper starts while one is slow, and each works on one question", "[reader]")
 {
-    // In memory shared with the helpers, which are forked; set when the slow helper may answer.
+    // True once the slow helper may answer. It is in shared memory, because helpers are forked.
     std::atomic<bool>* const may_answer = static_cast<std::atomic<bool>*>(
         mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     REQUIRE(may_answer != MAP_FAILED);
