@@ -43,8 +43,8 @@ LRU_HASH_MAP(cgroup_verdicts, 16384, u64, u8);
     case controller:                                                                                                   \
         return bpf_core_enum_value(enum cgroup_subsys_id, id);
 
-/* v1_controller is constant when the program is loaded, so the verifier removes all other cases. Their controllers may
- * not exist in the kernel. */
+/* v1_controller is constant when the program is loaded, so the verifier removes all other cases. Otherwise, the program
+ * could not be loaded on kernels that lack one of the other controllers. */
 INLINE u32 v1_subsys(void)
 {
     switch (v1_controller) {
@@ -361,7 +361,7 @@ OWN_FRAME int introduce_guarded(u64 image, u64 v2, u64 v1)
 }
 
 /* Sends the process of an image to the front end, once. Called when a row or other state of the process is created.
- * With -e, also called when a CPU writes a line whose process differs from that of its previous line. */
+ * With -e, also called for each line whose process differs from that of the previous line on the same CPU. */
 INLINE void introduce(const struct image* image, struct cgroups cgroups)
 {
     if (GUARDED && !GUARDED_CALLS)

@@ -315,8 +315,8 @@ INLINE bool find_place(struct python_walk* walk)
 }
 
 /* Completes a stack and its hash. The hash includes the native caller and depth_of_c, the distance on the stack to the
- * innermost frame made by C code. The front end finds the native functions between the caller and this frame in a copy
- * of the stack, because an interpreter's frame pointers are unreliable. */
+ * innermost frame made by C code. An interpreter's frame pointers are unreliable. So the front end searches a copy of
+ * the stack for the native functions between the caller and this frame. */
 INLINE void finish_stack(struct python_walk* walk, const struct python_layout* layout)
 {
     struct python_stack* stack = &walk->stack;

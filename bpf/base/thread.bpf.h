@@ -110,7 +110,7 @@ struct thread_state {
     u32 place;     /* 1 + the thread's place in the tool's table of threads; 0: none yet */
     u32 serial;    /* serial of the image that this state belongs to: see begin_image() */
     u64 waits_at;  /* stack pointer at entry of the wait in progress (base/left_wait.bpf.h) */
-    u64 waited_ns; /* time that the thread has waited since its last sampled stack; 0: no stack was sampled yet */
+    u64 waited_ns; /* 1 + ns that the thread has waited since its last sampled stack; 0: no stack was sampled yet */
     struct sampling sampling[SAMPLED];
     u64 handled_by_second; /* hooks that the second attachment handles, one bit per hook (base/probe.bpf.h) */
     struct open_call open[OPEN_CALLS];
@@ -285,9 +285,9 @@ INLINE struct open_call* open_call_at(struct thread_state* thread, u64 number)
     return &thread->open[number & (OPEN_CALLS - 1)];
 }
 
-/* Finds a slot for a new call, after the slots of the open calls that enclose it. Open calls with a lower stack
- * pointer, or with the same stack pointer and the same enum call_part, were left without returning (longjmp,
- * exception). They count as losses, and their slots are reused. */
+/* Finds a slot for a new call, after the slots of the open calls that enclose it. Open calls whose stack pointer is
+ * below that of the new call were left without returning (longjmp, exception). So were open calls with the same stack
+ * pointer and the same enum call_part. Such calls count as losses, and their slots are reused. */
 INLINE struct open_call* open_call(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {
     u64 stack = sp_of(PT_REGS_SP(ctx)), count_if_left = part < PART_MEMORY ? COUNT_IF_LEFT : 0, found = OPEN_CALLS,

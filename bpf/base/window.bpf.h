@@ -94,8 +94,8 @@ ARRAY_MAP(window_stacks, 1, struct window_stack);
 const volatile __u32 window_stacks_mask = 0;
 
 /* Returns the number of bytes of the stack that are in use. The base of a thread's stack is the thread control block
- * (glibc). The base of the first thread's stack is known to the kernel. For other stacks, such as those of coroutines,
- * only the distance to the first frame is known. */
+ * (glibc). The base of the first thread's stack is known to the kernel. Other stacks, such as those of coroutines, have
+ * no known base, so only the bytes between `sp` and `frame` count. */
 INLINE u64 stack_depth(u64 sp, u64 frame)
 {
     struct task_struct* task = bpf_get_current_task_btf();

@@ -92,7 +92,7 @@ INLINE bool has_room(const struct address_space* space)
 }
 
 /* Each allocation is charged as at least this many entries of `ranges`. The capacity of `ranges` is this many times
- * that of `allocations`, so a process cannot use more than a quarter of `allocations`, either. */
+ * that of `allocations`. So the limit of has_room() also limits a process to a quarter of `allocations`. */
 #define RANGES_OF_ALLOCATION 4
 
 INLINE u64 entries_for(u32 blocks)

@@ -325,7 +325,7 @@ OWN_FRAME int count_file_wait(struct task_struct* task, struct thread_time* time
 #define CLONED 2      /* 1 << BIO_CLONED (5.15 to 7.3): this bio is part of a request that was counted before */
 #define OPERATION 255 /* REQ_OP_MASK */
 
-/* Attached only if files are requested, because this program runs at all disk I/O on the machine. Writeback is not
+/* Attached only if files are requested, because this program runs for every disk I/O on the machine. Writeback is not
  * counted, because it is not done by the threads that wrote the data. */
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(disk_asked, struct bio* bio)

@@ -12,8 +12,8 @@ const volatile bool per_memory = false;
 const volatile bool measure_rate = false; /* if true, the histogram has rates instead of durations */
 
 /* Returns the bucket of the rate in megabytes per second (bytes per microsecond). Calls that return before the copy is
- * done have no rate. Memory sets have no rate either. Any of them may return early, even if the function's name does
- * not contain Async. */
+ * done have no rate. Memory sets have no rate either, because every function that sets memory may return early, even if
+ * its name does not contain Async. */
 OWN_FRAME u32 rate_bucket(const struct call* call, u64 duration_ns)
 {
     if (!call)

@@ -118,9 +118,9 @@ INLINE u64 few_or_many(u64 blocks)
     return blocks < FEW_BLOCKS ? histogram_bucket(1) : histogram_bucket(FEW_BLOCKS);
 }
 
-/* Returns the bucket for few or many blocks. Reads no further arguments: if a dimension of the grid is in memory that
- * was not read for other reasons, the dimension is 0. The number of blocks is then 0, which means unknown, because a
- * real grid has at least one block. */
+/* Returns the bucket for few or many blocks. Uses only arguments that the program has already read. If a dimension of
+ * the grid was not read, it is 0. The number of blocks is then 0, which means unknown, because a real grid has at least
+ * one block. */
 VERIFIED_ONCE u64 few_or_many_blocks(u32 number, struct call_words* words)
 {
     if (!words)

@@ -81,9 +81,10 @@ struct call_key {
         struct graph_form graph;
         struct driver_form driver;
     };
-    __u64 subject; /* object of the call, depending on its kind: CUfunction, CUkernel or host stub; graph or our id for
-                      it; host function; event; our id for a context; ioctl request, with the ioctl's subject in the
-                      upper half */
+    __u64 subject; /* object of the call. Kernel launch: CUfunction, CUkernel or host stub. Graph call: handle of the
+                      executable graph, or our id for it. Host function launch: the function. Wait: the event. Memory
+                      call: our id for the context. ioctl: the request; the upper half is
+                      described at CALL_SUBJECT */
     /* fields that are used if results, durations or functions are reported */
     __s32 result;
     __u16 duration; /* histogram bucket of the duration, rate or lifetime, in the unit that the tool uses */

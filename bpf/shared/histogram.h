@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* Log2 histogram with 8 sub-buckets per octave, shared by BPF programs and the front end. The middle of a bucket is
- * within 6% of every value in it. Each value from 0 to 15 has its own bucket. For higher values, the bucket is 8 *
- * octave + the 3 bits after the leading one bit. */
+ * within 6% of every value in it. Each value from 0 to 15 has its own bucket. The bucket of a higher value is 8 *
+ * (floor(log2(value)) - 2) + the 3 bits after the value's leading one bit. */
 #ifndef GPUSNOOP_HISTOGRAM_H
 #define GPUSNOOP_HISTOGRAM_H
 

@@ -17,7 +17,8 @@
 #define COOKIE_HOOK_SHIFT 32      /* position of the hook's number */
 #define HOOKS_MAX 64
 /* The upper bits of a cookie are a word that depends on the probed file. For CUDA and HIP, it is the number of the
- * driver file. For NCCL, it is the offset of the rank in a communicator, divided by 8. */
+ * driver file. For NCCL, it is the offset of the rank field in struct ncclComm, divided by 8, combined with the flag
+ * COMM_HAS_MAGIC. */
 #define COOKIE_OF_DRIVER (1ULL << 39) /* the word is the number of a driver file */
 #define COOKIE_WORD_SHIFT 40
 #define COOKIE_WORD_MAX ((1u << 24) - 1)
@@ -149,8 +150,8 @@ enum probe_kind {
     KIND_PHYSICAL_FREE,   /* releases ARG_HANDLE */
     KIND_MAP,             /* ARG_BYTES of physical memory ARG_HANDLE are mapped at ARG_ADDRESS */
     KIND_UNMAP,
-    KIND_CONTEXT_DESTROY, /* ends the context ARG_HANDLE, the primary context of ARG_DEVICE, or, for HIP, everything on
-                             the thread's device; frees its memory */
+    KIND_CONTEXT_DESTROY, /* ends a context, which frees the context's memory: ARG_HANDLE, the primary context of
+                             ARG_DEVICE, or, for HIP, the thread's current device */
     KIND_CONTEXT_RELEASE, /* releases the primary context of ARG_DEVICE, which ends when its last holder releases it */
     KIND_TRIM,            /* a pool frees memory that it keeps in reserve */
     KIND_INIT,            /* initialization of the driver, which is the first call of a process */

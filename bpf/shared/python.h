@@ -17,7 +17,8 @@
 #define PYTHON_SAMPLES 1024   /* used instead of PYTHON_STACKS by tools that only sample stacks */
 #define PYTHON_CODES 16384
 
-#define STACK_OF_PYTHON 0x400000 /* flag in a stack's id: the stack is in python_stacks, with the native stack's id */
+/* Flag in a stack's id: the other bits are an index in python_stacks, whose entry has the id of the native stack. */
+#define STACK_OF_PYTHON 0x400000
 
 #define PYTHON_TEXT_MAX 256    /* maximum size of a name or path; only the end of a longer one is sent */
 #define PYTHON_TABLE_SMALL 704 /* bytes reserved for a line table; enough for most code */

@@ -39,7 +39,7 @@ enum time_part {
     TIME_ENDED = 31, /* the thread has exited or has executed another program */
 };
 
-/* A thread's current state, in the low bits of thread_time.now, as two values of enum time_part. TIME_CALL_BITS hold
+/* The low bits of thread_time.now hold a thread's current state as two values of enum time_part. TIME_CALL_BITS hold
  * the kind of call that the thread is in (TIME_LAUNCH to TIME_CALL), or 0 if it is in no call. TIME_OFF_BITS hold what
  * the thread does regardless of calls, for example TIME_CPU or TIME_LOCK. time_part_of() combines the two. */
 #define TIME_OFF_BITS 31ULL
@@ -61,7 +61,8 @@ struct thread_time {
     /* Current state, and its start in ns after begin_ns. Both are in one word, which changes in one atomic operation.
      * Only the program whose operation succeeds adds the elapsed time. */
     __u64 now;
-    __u64 ns[TIME_PARTS]; /* time in each part, up to the start of the current state; the parts add up to that start */
+    __u64 ns[TIME_PARTS]; /* total time in each part, without the current state; the sum of all parts is the start of
+                             the current state */
     /* Values at the moment when the thread last left its CPU. */
     __u64 queued_before;    /* total time that the thread had waited for a CPU */
     __u64 clock_before;     /* clock of the run queue */
@@ -70,7 +71,7 @@ struct thread_time {
     struct image image;
     struct cgroups cgroups;
     __u32 tid;
-    __u32 other_syscall; /* 1 + the number of the last system call that blocked the thread as TIME_OTHER; 0: none */
+    __u32 other_syscall; /* 1 + the number of the last system call whose blocked time counts as TIME_OTHER; 0: none */
     __u32 apis;          /* API layers that the thread has called, one bit per value of enum probe_layer */
     __u32 collective;    /* row in the probe table of the last NCCL function that it called; 0: none, or not traced */
     __u64 collectives;   /* number of NCCL calls */
@@ -130,7 +131,8 @@ struct block_count {
 #define FILE_NAME 48
 #define FOLDER_NAME 32
 
-/* Key of the times that a thread was blocked on one file (a histogram by length), or of its disk I/O on that file. */
+/* Key of one of a thread's counters for one file: a histogram bucket of the blocked time, disk reads, or disk writes.
+ */
 struct file_key {
     __u64 inode;
     __u32 device; /* s_dev of the file's superblock; if `inode` is 0, the file is unknown */
