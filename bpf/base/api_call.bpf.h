@@ -21,7 +21,7 @@ struct kept_call {
     struct call call; /* launch list: filled in again for each launch */
     u32 row;
     union {
-        u32 count;      /* launch, copy: number of elements of the list */
+        u32 count;      /* launch, copy: number of elements in the list of launches or copies */
         u32 pitch_rows; /* allocation with a pitch: number of rows */
         u32 taken_out;  /* free: nonzero if the allocation has been removed from the table of live allocations */
         u32 is_wanted;  /* release, unmapping: nonzero if the thread is traced; the call is then counted even if it
@@ -29,7 +29,7 @@ struct kept_call {
         u32 node_type;  /* graph call: type of the node that the call adds */
     };
     union {
-        u64 list;     /* launch, copy: address of the first element */
+        u64 list;     /* launch, copy: address of the list's first element */
         u64 out;      /* allocation: where the call stores the new address or handle */
         u64 handle;   /* mapping: handle of the mapped memory */
         u64 physical; /* release: our id for the memory whose handle is released; 0: unknown */

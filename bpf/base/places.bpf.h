@@ -7,7 +7,7 @@
 #include "base/thread.bpf.h"
 #include "shared/thread_time.h"
 
-/* Places that the front end has freed because their threads have exited. */
+/* Places that can be reused. The front end adds the place of a thread that has exited. */
 struct {
     __uint(type, BPF_MAP_TYPE_QUEUE);
     __uint(max_entries, PLACES_MAX);

@@ -12,8 +12,8 @@
  * are in flight. The second attachment is made before the first is removed, and every call is counted exactly once. */
 
 /* True if the programs of the second attachment must filter by target_pids. The kernel applies this filter to the first
- * attachment, but cannot apply it to the second. The phase then stays ATTACH_BOTH, because is_idle_now() applies the
- * filter only in this phase. */
+ * attachment, but cannot apply it to the second. attach_phase then stays ATTACH_BOTH for the rest of the run, because
+ * is_idle_now() applies the filter only in this phase. */
 const volatile bool filter_second = false;
 
 __u32 attach_phase = ATTACH_FIRST; /* set by the front end */
@@ -64,8 +64,8 @@ INLINE bool is_idle(struct pt_regs* ctx)
     return is_idle_cookie(bpf_get_attach_cookie(ctx));
 }
 
-/* True if this probe is about to take over the counting. Its program must then also run at the return of the current
- * call, because it may have to count that return. */
+/* True if this probe belongs to the second attachment, which does not count calls yet. Its session program must not
+ * skip the return of the current call. If attach_phase changes during the call, this program handles the return. */
 INLINE bool becomes_active(struct pt_regs* ctx)
 {
     return attach_phase == ATTACH_PENDING && bpf_get_attach_cookie(ctx) & COOKIE_SECOND;
@@ -145,7 +145,9 @@ INLINE bool is_jump(struct task_struct* task, struct outer_call* outer, u32 file
     return first;
 }
 
-/* `probe` is the cookie with its lower half replaced by the kind of call. */
+/* Returns 1 if the call is nested in the thread's outer call, or if the outer call has jumped to it. Otherwise, records
+ * the call as the new outer call and returns 0. `probe` is the cookie with its lower half replaced by the kind of
+ * call. */
 VERIFIED_ONCE int is_part_of_outer(u64 sp, u64 caller, u64 fp, u64 ip, u64 probe)
 {
     PIN(fp); /* unused on x86; without PIN, clang leaves the register unset in callers */
@@ -264,7 +266,7 @@ INLINE u32 row_number(struct pt_regs* ctx, u32 only)
     return is_nested(ctx, number) ? 0 : number;
 }
 
-/* Argument registers, constants, and the row's memory block if the whole block is read at once. */
+/* Words of a launch: argument registers, constants, and the row's whole memory block. */
 struct call_words {
     u64 word[WORDS];
 };
@@ -413,8 +415,8 @@ INLINE u32 traced_row_of_process(struct pt_regs* ctx, struct task_struct* task)
     return is_traced_process(task) ? fired_row(ctx, 0) : 0;
 }
 
-/* Counts a loss for a return whose entry was not recorded. Does nothing if the thread is not traced. If of_process is
- * set, does nothing only if the thread's process is not traced. */
+/* Counts a loss for a return whose entry was not recorded. The thread must be traced, else nothing is counted. With
+ * of_process, it is enough that the thread's process is traced. */
 OWN_FRAME int lose_unmatched_return(struct task_struct* task, u32 of_process)
 {
     if (task && (of_process ? is_traced_process(task) : is_traced(task)))

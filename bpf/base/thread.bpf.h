@@ -83,8 +83,8 @@ struct outer_call {
     u64 jump_hooks; /* hooks that have handled that jump, one bit per hook */
 };
 
-/* The mapping that the last lookup of a file found (file_at()). A lookup fails while another thread, or the attachment
- * of a probe, has locked the process's mappings; this mapping then answers instead. */
+/* The mapping that the last successful call of file_at() found. While another thread, or the attachment of a probe, has
+ * locked the process's mappings, file_at() uses this mapping if it contains the address. */
 struct mapped_file {
     u64 start; /* addresses of the mapping */
     u64 end;

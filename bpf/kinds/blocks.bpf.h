@@ -256,7 +256,7 @@ INLINE void count_block(const struct thread_state* thread, const struct thread_t
 }
 
 /* Time that threads wait for each file, and the bytes that they read from and write to disks. A wait is counted when
- * the thread gets a CPU again, because the thread is then still in the system call or page fault. */
+ * the thread gets a CPU again. The thread is then still in the system call or page fault, which identifies the file. */
 
 const volatile bool count_files = false;
 

@@ -308,7 +308,8 @@ INLINE int state_return_body(struct pt_regs* ctx)
     return 0;
 }
 
-/* Calls whose return value does not matter: registrations and legacy shapes. */
+/* Handles calls whose return value does not matter: registrations of kernels, and calls that set the block size or
+ * shared memory of later legacy launches. */
 INLINE int note_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();

@@ -133,8 +133,8 @@ OWN_FRAME int begin_time(struct thread_state* thread)
 
 /* Sets `bits` of a thread's current state to `to`. Adds the time since the last change, but at most `at_most` ns, to
  * the part that the thread leaves. `queued` ns of this time are divided between TIME_RUNQ and TIME_THROTTLED instead.
- * If programs can be preempted, the scheduler's tracepoint may interrupt this function. So only the program that
- * succeeds in replacing the word adds the time. */
+ * If programs can be preempted, the scheduler's tracepoint may interrupt this function and change the state. So only
+ * the program whose compare-and-swap of time->now succeeds adds the time. */
 OWN_FRAME int switch_part(struct thread_time* time, u64 bits, u64 to, u64 queued, u64 at_most)
 {
     for (int i = 0; i < 4; i++) {

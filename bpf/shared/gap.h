@@ -76,8 +76,8 @@ struct open_period {
     struct gap_launch before; /* the launch before the gap */
 };
 
-/* A thread that makes no traced calls, but has woken a thread that does, directly or through other wakers. Only its
- * wake-ups of such a thread or waker are recorded. */
+/* A thread that makes no traced calls, but has woken a thread that does, directly or through other wakers. Only
+ * wake-ups that belong to such a chain are recorded. */
 struct waking_thread {
     struct thread_time time;
     __u64 woke_ns;        /* CLOCK_MONOTONIC time of the last recorded wake-up; before the first wake-up, time at which

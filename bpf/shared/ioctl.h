@@ -67,7 +67,7 @@ struct command_key {
 
 /* Offsets in a command's struct. */
 struct command_layout {
-    __u16 size;       /* size of the struct; if the key has only the command's number, the minimum size */
+    __u16 size;       /* size of the struct; minimum size if command_key.request is only the command's number */
     __u16 status;     /* offset of a __u32: NV_STATUS */
     __u16 subject;    /* offset of a __u32: the control command, allocation class, or heap function */
     __u16 parameters; /* offset of a __u64: pointer to a struct that depends on the subject */

@@ -45,14 +45,14 @@ enum hit {
 #define WORDS_HAVE_CONSTANTS 1
 #else
 #define ARGUMENT_REGISTERS 8
-#define WORD_ZERO 64 /* not an index: higher than all indexes, because the array of words has no room for constants */
+#define WORD_ZERO 64 /* not an index, but higher than all indexes: the array of words has no room for constants */
 #define WORDS_HAVE_CONSTANTS 0
 #endif
 #define WORD_ONE (WORD_ZERO + 1) /* like WORD_ZERO, but reads as 1 */
-#define WORD_BLOCK 8             /* first word of the block */
-#define BLOCK_WORDS_MAX 32
-#define LAUNCH_WORDS_MAX 8 /* maximum size in words of a block that is read at once; a power of two */
-#define WORDS 16           /* number of words in the array of registers, constants and a block that is read at once */
+#define WORD_BLOCK 8             /* index of the first word of the memory block */
+#define BLOCK_WORDS_MAX 32       /* maximum size of a memory block, in words */
+#define LAUNCH_WORDS_MAX 8       /* maximum size of a launch's memory block, in words; a power of two */
+#define WORDS 16                 /* size of the array of a launch's words: registers, constants and the memory block */
 
 /* Part of a word. The bits control how operand_part() shifts the word. */
 enum part {
@@ -90,7 +90,7 @@ enum argument {
     ARG_DEVICE,
     ARG_DESTINATION, /* destination of a copy; for a batch, the list of destinations */
     ARG_SOURCE,
-    ARG_BYTES, /* bytes, elements, or width in bytes; for a batch, the list of sizes */
+    ARG_BYTES, /* size or width, in bytes or elements; for a batch, the list of sizes */
     ARG_HEIGHT,
     ARG_DEPTH,
     ARG_DIRECTION,        /* enum cudaMemcpyKind */
@@ -275,7 +275,7 @@ struct probe_row {
     __u8 per_thread_stream; /* nonzero for _ptsz and _ptds functions: stream 0 is the calling thread's own stream */
     __u8 asynchronous;      /* the function returns before the work is done */
     __u8 element_bytes;     /* bytes per unit of ARG_BYTES */
-    __u8 direction;         /* DIRECTION_UNKNOWN if the arguments determine it */
+    __u8 direction;         /* direction that the function implies; DIRECTION_UNKNOWN if it depends on the arguments */
     __u8 memory;            /* enum memory: kind of memory that the call allocates or frees */
     __u8 wait;
     __u8 array_elements; /* nonzero if ARG_BYTES counts elements when the source or destination is an array */
@@ -294,7 +294,7 @@ static inline __attribute__((always_inline)) int operand_present(__u8 word)
     return word != WORD_ZERO && word != WORD_ONE;
 }
 
-/* Returns one of the words that were read at once. Has no branches, for the reason given at operand_part(). */
+/* Returns one of a launch's words. Has no branches, for the reason given at operand_part(). */
 static inline __attribute__((always_inline)) unsigned long long operand_word(const unsigned long long* words,
                                                                              unsigned number)
 {

@@ -13,8 +13,8 @@
 #define PYTHON_OUTER 24
 #define PYTHON_FRAMES (PYTHON_INNER + PYTHON_OUTER)
 #define PYTHON_DEPTH_MAX 1024 /* at most this many frames are read, innermost first */
-#define PYTHON_STACKS 4096    /* this and the next two numbers are powers of two */
-#define PYTHON_SAMPLES 1024   /* used instead of PYTHON_STACKS by tools that only sample stacks */
+#define PYTHON_STACKS 4096    /* number of slots in python_stacks; this and the next two numbers are powers of two */
+#define PYTHON_SAMPLES 1024   /* the same for tools that only sample stacks */
 #define PYTHON_CODES 16384
 
 /* Flag in a stack's id: the other bits are an index in python_stacks, whose entry has the id of the native stack. */
@@ -80,7 +80,7 @@ struct python_stack {
     __u64 hash; /* hash that identifies the stack; 0: the slot is free */
     struct image image;
     __s32 native; /* id of the native stack; negative: not read */
-    __u32 depth;  /* number of frames that were read; `frame` holds the innermost and outermost of them */
+    __u32 depth;  /* number of frames that were read; if higher than PYTHON_FRAMES, `frame` omits the middle ones */
     __u8 outcome;
     __u8 too_deep;          /* nonzero if the stack has more than PYTHON_DEPTH_MAX frames */
     __u8 instruction_bytes; /* copied from the layout, like `minor` and `first_instruction` */

@@ -34,10 +34,10 @@ struct thread_registers {
 };
 
 /* Stacks found by frame pointers (bpf/base/window.bpf.h). */
-#define WINDOW_WORDS 256 /* number of words that are read from the stack */
-#define WINDOW_FRAMES 64 /* maximum number of frames; deeper stacks are read by the kernel's stack walk */
-#define WINDOW_STACKS 16384
-#define WINDOW_SAMPLES 512        /* used instead of WINDOW_STACKS by tools that only sample stacks */
+#define WINDOW_WORDS 256          /* number of words that are read from the stack */
+#define WINDOW_FRAMES 64          /* maximum number of frames; deeper stacks are read by the kernel's stack walk */
+#define WINDOW_STACKS 16384       /* number of slots in the table window_stacks */
+#define WINDOW_SAMPLES 512        /* the same for tools that only sample stacks */
 #define STACK_FAR_BYTES (8 << 20) /* maximum distance between two addresses of the same stack */
 
 #define STACK_OF_WINDOW 0x200000 /* flag in a stack's id: the stack is in the table window_stacks */

@@ -23,8 +23,8 @@ struct wait_call {
 struct waiting {
     __u64 thread_start_ns; /* start of the thread, CLOCK_BOOTTIME; 0: the slot is free */
     struct wait_call now;
-    struct wait_call spanning[2]; /* the thread's last call that began before a report and returned after it, for each
-                                     of the last two reports; index: lowest bit of reported_ns */
+    struct wait_call spanning[2]; /* calls that were in progress at a report and have returned since, one for each of
+                                     the last two reports; index: lowest bit of reported_ns */
 };
 
 /* A thread's outermost call, kept until it returns (base/front_calls.bpf.h). */
