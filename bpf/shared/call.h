@@ -83,8 +83,7 @@ struct call_key {
     };
     __u64 subject; /* object of the call. Kernel launch: CUfunction, CUkernel or host stub. Graph call: handle of the
                       executable graph, or our id for it. Host function launch: the function. Wait: the event. Memory
-                      call: our id for the context. ioctl: the request; the upper half is
-                      described at CALL_SUBJECT */
+                      call: our id for the context. ioctl: the request; for the upper half, see CALL_SUBJECT */
     /* fields that are used if results, durations or functions are reported */
     __s32 result;
     __u16 duration; /* histogram bucket of the duration, rate or lifetime, in the unit that the tool uses */

@@ -131,8 +131,7 @@ struct block_count {
 #define FILE_NAME 48
 #define FOLDER_NAME 32
 
-/* Key of one of a thread's counters for one file: a histogram bucket of the blocked time, disk reads, or disk writes.
- */
+/* Key of one of a thread's counters for one file: histogram bucket of the blocked time, disk reads, or disk writes. */
 struct file_key {
     __u64 inode;
     __u32 device; /* s_dev of the file's superblock; if `inode` is 0, the file is unknown */
