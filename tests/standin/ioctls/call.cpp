@@ -176,7 +176,7 @@ void Prepared::expect(uint64_t calls) const
         script.status = static_cast<uint32_t>(step.number("status", 0));
         script.status_at = main.address() + static_cast<uint64_t>(command.status);
     }
-    if (wrapped || _IOC_TYPE(command.request) == 0) // other request numbers contain the size
+    if (wrapped || _IOC_TYPE(command.request) == 0) // the number does not contain the size of the structure
         script.touch_at = main.address(), script.touch_size = command.size;
     if (step.has("xid"))
         put(script, error_of(step, static_cast<uint32_t>(step.number("xid", 0))));

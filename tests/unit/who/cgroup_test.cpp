@@ -83,7 +83,7 @@ TEST_CASE("cgroup mounts: escapes and malformed lines")
     CHECK(mounts[0].path == "/a b\\");
 }
 
-TEST_CASE("names below a cgroup belong to the owner of its directory")
+TEST_CASE("names below a cgroup count as chosen by the owner of its directory")
 {
     if (geteuid() != 0)
         SKIP("only root can change the owner of directories");
@@ -230,7 +230,7 @@ TEST_CASE("a row of several owners shows the fields that are equal")
     CHECK(owner_cell(WhoSeen{}, OwnerPart::cgroup) == Cell());
 }
 
-TEST_CASE("a cgroup cell is cut from the left, between characters, and has short ids")
+TEST_CASE("a cgroup cell has short ids; a long path is cut at its start, never within a character")
 {
     Owner owner;
     owner.cgroup = "/docker/" + id;
