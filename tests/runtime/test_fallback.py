@@ -184,7 +184,8 @@ def a_kernel_that_is_locked_down():
     check("confidentiality" in sentence, sentence)
 
 
-# Answer of a kernel that implements return probes by a system call, to which the process's seccomp filter applies.
+# Simulates a kernel that implements return probes by a system call (335), and applies the process's seccomp filter to
+# it: the call fails with the error of the tool's own test filter (EDOM, 33).
 kills_under_seccomp = ["call 335 33"]
 
 

@@ -323,7 +323,7 @@ def signals_of_the_program():
 
 @case(each={"a signal": False, "a duration": True}, alone=True)
 def more_events_than_can_be_printed(by_itself):
-    """Events arrive faster than they can be printed; signals, -d and reports still work in time."""
+    """Events arrive faster than they can be printed. Signals and -d still end the tool on time."""
     workload = Workload("threads 4; forever; launch vecadd 1000; end; end")
     run = Run("-e", "-U", "-p", workload.pid, *(["-d", "1"] if by_itself else [])).traces()
     workload.go()
