@@ -33,7 +33,7 @@ def run(program, *arguments):
 
 @case(each=nouns | {"nvioctl": "driver call"}, long=all_but(nouns, "cudalaunch", "cudasync"))
 def tables(one):
-    """A sentence replaces each empty table, and an empty list of lines; JSON has no object for it."""
+    """In text, a sentence replaces each empty table, and an empty list of lines. JSON output has nothing instead."""
     program = next(name for name, noun in [*nouns.items(), ("nvioctl", "driver call")] if noun == one)
     workload = Workload(idle, "workload-driver")
     pid, more = workload.pid, ["--attach", "tracepoint"] if program == "nvioctl" else []

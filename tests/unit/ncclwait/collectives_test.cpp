@@ -150,7 +150,7 @@ TEST_CASE("if this machine has a single rank of a job, the rank has no unjoined 
     CHECK(parts.at(3).sums.joined == 0);
 }
 
-TEST_CASE("failed calls count as errors, and do not shift later calls", "[collectives]")
+TEST_CASE("failed calls count as errors, and later calls of the ranks are still matched", "[collectives]")
 {
     Job job;
     const uint32_t a = job.rank(0, 2), b = job.rank(1, 2);
