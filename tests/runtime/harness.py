@@ -44,7 +44,8 @@ root = pathlib.Path(__file__).resolve().parents[2]
 build = pathlib.Path(os.environ.get("BUILD", root / "build")).resolve()
 standin = build / "standin"
 AT_ONCE = 2 * len(os.sched_getaffinity(0))  # number of concurrent cases: two per CPU, since cases mostly wait
-SECOND_TRIES = 5                            # at most this many failed cases are rerun: a busy machine causes fewer
+SECOND_TRIES = 5                            # at most this many failed cases are rerun: a busy machine alone makes fewer
+                                            # cases fail
 
 # Factor by which all timeouts are multiplied, for slow machines.
 patience = float(os.environ.get("GPUSNOOP_PATIENCE", 1))

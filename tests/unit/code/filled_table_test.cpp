@@ -21,7 +21,7 @@ Argument loaded(uint64_t from)
 
 } // namespace
 
-TEST_CASE("a table has the values stored after its start", "[filled_table]")
+TEST_CASE("a table consists of the values stored at addresses after its start", "[filled_table]")
 {
     FilledTable filled;
     CHECK(filled.returned(loaded(pointer)) == FilledTable::Return::not_yet_filled);
@@ -48,7 +48,7 @@ TEST_CASE("a slot stored twice is unknown unless both values are equal", "[fille
     CHECK(filled.all() == std::vector<Filled>{{16, constant(5)}});
 }
 
-TEST_CASE("a function that first returns anything but a loaded pointer fills no table", "[filled_table]")
+TEST_CASE("a function whose first return value is not a loaded pointer fills no table", "[filled_table]")
 {
     CHECK(FilledTable().returned(constant(pointer)) == FilledTable::Return::none);
     CHECK(FilledTable().returned({}) == FilledTable::Return::none);
