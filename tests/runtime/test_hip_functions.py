@@ -144,7 +144,7 @@ def every_allocation(version):
         if row.get("device") is not None:
             on_device[row["kind"], row["device"]] += row["allocs"]
     equal(made, want, "by kind")
-    equal(set(on_device), {("vmm", 2), ("pool-object", 2)}, f"kinds whose call names the device: {on_device}")
+    equal(set(on_device), {("vmm", 2), ("pool-object", 2)}, f"kinds of memory whose allocating call names a device: {on_device}")
 
 
 @case(each=versions, tool="gpualloc")

@@ -240,7 +240,8 @@ def calls_without_a_pause():
 
 @case
 def tables():
-    """Tables fit into 100 columns, and values that depend on aligned calls are marked as estimates."""
+    """Tables fit into 100 columns. For ranks that ran before the tool, values that depend on matching their calls are
+    marked as estimates (~)."""
     script = "comm A; call A ncclAllReduce 3; call A ncclAllGather 3; barrier; destroy A"
     for by in [], ["--by", "rank"], ["--by", "rank,op"]:
         lines = trace(2, script, *by, json=False)[0].text.splitlines()

@@ -164,7 +164,7 @@ class Ras:
                 lines = client.makefile("rb")
                 while lines.readline() not in (b"STATUS\n", b""):
                     pass
-                time.sleep(0.2)  # the tool's last verdict must have arrived
+                time.sleep(0.2)  # the tool's last verdict must have arrived, since communicators() may use it
                 text = json.dumps({"nccl_version": "2.29.7", "communicators": self.communicators()}, indent=2)
                 client.sendall(b"SERVER PROTOCOL 2\nOK\n" + text.encode() + b"\n")
                 client.shutdown(socket.SHUT_RDWR)

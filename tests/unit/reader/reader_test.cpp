@@ -262,7 +262,8 @@ TEST_CASE("an answer may take several messages", "[reader]")
     CHECK(small.add(".123456") == Reader::Reply::invalid);
 }
 
-TEST_CASE("without blame, a helper that died three times in a row is restarted once a minute", "[reader]")
+TEST_CASE("if the reader blames no process, a helper that died three times in a row is restarted once a minute",
+          "[reader]")
 {
     Reader::Clock::time_point now = Reader::Clock::now();
     unsigned deaths = 0;
