@@ -182,7 +182,7 @@ def inexact_values_are_marked():
     (harness.here / "ready").touch()
     rows = lambda: {row["pid"]: row for row in newest(tools[0])}
     wait_until(lambda: rows().get(workload.pid, {}).get("approximate") == 1 and exact.pid in rows(), "an approximate row")
-    check(rows()[exact.pid]["live_allocations"] <= 1, "the exact process has too many allocations")
+    check(rows()[exact.pid]["live_allocations"] <= 1, "too many live allocations of the process with exact values")
     wait_until(lambda: re.search(rf"^ *{workload.pid} .* ~ ", tools[1].text, re.M), "~ in the text")
     (harness.here / "end").touch()
     for each in workload, exact:

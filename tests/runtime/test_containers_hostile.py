@@ -131,8 +131,8 @@ class CgroupOfUser(Cgroup):
 
 
 def in_container(path):
-    """A cgroup that root of a container has created, if the container may create cgroups. It is owned by root, like the
-    host's cgroups."""
+    """A cgroup as created by root in a container that may create cgroups. Its owner is root, as for the host's
+    cgroups."""
     return lambda hierarchy, below: Cgroup(hierarchy, f"{path}/{below}")
 
 

@@ -119,7 +119,7 @@ def impossible_sizes():
 
 @case
 def widths_in_elements():
-    """3D copies of the runtime, and of batches, from or to an array have widths in elements of that array."""
+    """If a 3D copy of the runtime, or of a batch, reads or writes an array, its width counts elements of that array."""
     script = ("alloc a 65536 fn=array; alloc h 65536 fn=host; alloc d 65536\n"
               "copy 3 fn=cudaMemcpy3D src=h dst=a width=64 height=2 depth=2; copy 5 fn=cudaMemcpy3DAsync src=a dst=d width=64\n"
               "copy 7 fn=cudaMemcpy3D src=h dst=d width=64 height=2 depth=2; copy 11 fn=cudaMemcpy3DPeer src=d dst=a\n"

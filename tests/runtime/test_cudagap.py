@@ -297,7 +297,7 @@ def intervals():
         check(row["wall_ns"] <= row["interval_ns"] + 5e6, f"more than the interval: {row}")
     whole = [row for row in tool.rows if row["sleep_ns"] == row["wall_ns"]]
     for row in whole:
-        near(row["wall_ns"], row["interval_ns"], "wall time of a thread that ran all the time")
+        near(row["wall_ns"], row["interval_ns"], "wall time of a thread that slept for the whole interval")
     check(len(whole) >= 9, f"too few rows of whole intervals: {len(whole)}")
 
 

@@ -54,7 +54,7 @@ def check_reported(tool, function, wait, threads=1):
         equal((row["wait"], row["calls"], row["waiting"], row["waiting_earlier"], row["source"], row["threads"]),
               (wait, 0, threads, threads, "stacks", threads), f"{tool}: fields of the wait")
         check(0 < row["total_ns"] <= threads * row["interval_ns"], f"{tool}: unexpected total time: {row}")
-    check(tool.rows[-1]["wall_percent"] > 95, f"{tool}: it does not wait all the time: {tool.rows[-1]}")
+    check(tool.rows[-1]["wall_percent"] > 95, f"{tool}: the thread was not reported as waiting all the time: {tool.rows[-1]}")
 
 
 each_driver = {f"{name}-{how}": (name, how) for name in driver_calls for how in ("asleep", "spinning")}

@@ -46,7 +46,8 @@ story = [
 
 
 def described(event, names):
-    """A line in the form of the expected lines, with the names that the handles have at that time."""
+    """A line of the tool, written like the lines in `story`. `names`: script names of the handles at the time of the
+    call."""
     known = [str(event.get(name, "?")) for name in ("kernels", "copies", "other_nodes")]
     handles = [names.get(event.get(name), event.get(name, "-")) for name in ("graph", "exec")]
     words = [event["call"], *handles, *known, str(event["result_code"])]

@@ -73,7 +73,7 @@ def a_process_that_has_no_library_yet():
     tool = Tool("-p", workload.pid, preexec=use_realtime_priority)
     check("waiting" in tool.error and "has loaded no CUDA or HIP driver" in tool.error, f"no message that it waits: {tool.error}")
     workload.go()
-    wait_until(lambda: f"process {workload.pid} maps" in tool.error, "the message that the process maps one")
+    wait_until(lambda: f"process {workload.pid} maps" in tool.error, "the message that the process maps a driver")
     reported_ns = tool.error_file.stat().st_mtime_ns
     (harness.here / "on").touch()
     truth = workload.truth()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program of another user overfills the tool's tables. Each process has a share of every table, so other processes
-are counted exactly; reports, and the exit after Ctrl-C, are in time."""
+are counted exactly. Reports, and the exit after Ctrl-C, are on time."""
 import collections
 import json
 import re
@@ -106,7 +106,7 @@ while True:
 
 @case(each={"1": 1, "4": 4}, alone=True, timeout=240)
 def users_whose_files_are_slow(users):
-    """Some users' kernel handles point into files that take 0.4 s to open. Reports and the exit are still in time, and
+    """Some users' kernel handles point into files that take 0.4 s to open. Reports and the exit are still on time, and
     launches of other processes are counted exactly, with names."""
     data = harness.here / "data"
     data.write_bytes(bytes(4096))

@@ -130,7 +130,7 @@ def a_list_of_devices_that_is_too_long(mode):
     tool = Tool("-p", workload.pid, *mode, losses=True)
     workload.go().wait()
     rows = {row["kernel"]: row["launches"] for row in tool.finish().rows}
-    equal(rows["few"], 80, "launches of a list of 16")
+    equal(rows["few"], 80, "launches by the calls with 16 devices")
     equal(rows["many"] + sum(tool.lost.values()), 700, f"launches and losses ({tool.lost})")
 
 

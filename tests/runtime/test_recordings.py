@@ -40,7 +40,7 @@ def recording_beside_output():
     check(row["launches"] == 5 and "monotonic_ns" in row, f"unexpected row: {row}")
     check("one" in cut.text and "two" not in cut.text, f"-r 1: {cut.text}")
     kernels = {row["kernel"]: row["launches"] for row in map(json.loads, gzip.open(packed, "rt")) if row["type"] == "row"}
-    equal(kernels, {"one": 5, "two": 3, "three": 1}, "kernels in the recording beside text output")
+    equal(kernels, {"one": 5, "two": 3, "three": 1}, "kernels in the recording of a tool that prints text")
 
 
 def recorded(name, step, form=("0.1",), seconds=2):

@@ -161,7 +161,7 @@ $(SB)/workload-driver: $(STANDIN_COMMON) $(call standin_form,none) $(SB)/libcuda
 $(SB)/workload-dlopen: $(STANDIN_COMMON) $(call standin_form,none)
 	$(STANDIN_LINK) -pie
 
-# Threads that are blocked between calls.
+# Program with threads that are blocked between calls.
 $(call standin_group,gaps,gaps,-fPIE)
 $(SB)/gaps: $(call standin_objects,gaps,gaps) $(SB)/libcuda.so.1
 	$(STANDIN_LINK) -pie
@@ -258,7 +258,7 @@ $(eval $(call standin_forward,preload/libcuda-control.so,call,$(STANDIN_REAL),..
 $(foreach k,call tail,$(eval \
     $(call standin_forward,hip-$(k)/libcuda.so.1,$(k),$(SB)/hip/libamdhip64.so.6,../../hip/libamdhip64.so.6,$(S)/forward/hip.txt)))
 
-# ioctl calls of GPU drivers, in the same script language.
+# Program that makes ioctl calls to GPU drivers. Its scripts have the syntax of the workload's.
 $(call standin_group,ioctls,ioctls,-fPIE)
 $(SB)/ioctls: $(call standin_objects,ioctls,ioctls) $(addprefix $(SB)/obj/workload/,script.o json.o)
 	$(Q)$(CXX) -o $@ $^ -pie -Wl,--build-id

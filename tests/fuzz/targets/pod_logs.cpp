@@ -31,7 +31,7 @@ void fuzz(std::string_view input)
         expect(n.pod + '_' + n.pod_namespace + '_' + n.container + '-' + record.id + ".log" == name,
                "the link has the container's name");
     });
-    expect(found <= 2, "a name is at most one pod and one container");
+    expect(found <= 2, "a name yields at most one pod and one container");
     std::filesystem::remove_all(pods + name);
     std::filesystem::remove_all(links + name);
 }

@@ -26,10 +26,9 @@ void* symbol(const std::string& name); // a driver (cu...) or runtime (cuda...) 
 // does not open it.
 bool driver_counters(uint64_t* counts, int n);
 
-// Copies the totals of memory that this process holds and has released, indexed by standin::Holding; and resets them in
-// a forked child.
+// Copies the totals of memory that this process holds and has released, indexed by standin::Holding.
 bool driver_holdings(standin::HoldingTally* held, standin::HoldingTally* released, uint64_t* peak);
-void forget_driver_holdings();
+void forget_driver_holdings(); // resets these totals; called in a forked child
 
 // State of streams and graphs in the stand-in driver, without API calls; false, 0 or empty if the driver is not open.
 bool driver_is_capturing(void* stream);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timeline files: events are valid JSON for any names, have the right clock, and are readable in truncated files.
+// Timeline files: events are valid JSON for any names, have timestamps relative to the right time base, and are
+// readable in truncated files.
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "output/compression.hpp"

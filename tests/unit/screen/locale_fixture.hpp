@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// While it exists, sets LC_CTYPE, which determines character widths.
+// Object that sets LC_CTYPE, which determines character widths, and restores it in its destructor.
 #pragma once
 
 #include <clocale>

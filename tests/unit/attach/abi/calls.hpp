@@ -47,7 +47,7 @@ constexpr bool is_result(int which)
 enum class Passed : uint8_t { scalar, structure, fields, pointer };
 
 struct Parameter {
-    Passed passed; // fields: a structure with fields that are read; pointer: a pointer to such structures
+    Passed passed; // fields: a structure of which tools read fields; pointer: a pointer to such structures
     size_t bytes;
     bool operator==(const Parameter&) const = default;
 };
