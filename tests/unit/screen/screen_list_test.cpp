@@ -140,7 +140,7 @@ TEST_CASE("choosing columns and their order", "[screen]")
     CHECK(stage.state.view == View::list);
 }
 
-TEST_CASE("a column that is only in JSON with one grouping is shown with another grouping", "[screen]")
+TEST_CASE("a column that one grouping has only in JSON reappears with a grouping that has it in its table", "[screen]")
 {
     Stage stage;
     stage.state = ScreenState({.sort = "launches_per_second"});
