@@ -81,7 +81,7 @@ TEST_CASE("a thread that moves within a counted function is stuck if no call is 
             CHECK_FALSE(f.is_stuck());
         }
     }
-    SECTION("not if calls of the function are not counted")
+    SECTION("not in a function whose calls are never counted")
     {
         f.call(0);
         for (uint64_t at = 1; at < 9; at++)
