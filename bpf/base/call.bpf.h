@@ -170,7 +170,7 @@ INLINE void send_spill(struct task_struct* task, const struct call* call, u64 en
 }
 
 /* Hash of the process image and cgroups that this CPU last sent to the front end. Consecutive lines are usually from
- * the same process. */
+ * the same process, which then need not be sent again. */
 PERCPU_ARRAY_MAP(introduced_last, 1, u64);
 
 /* Sends the line's process to the front end (introduce()), unless this CPU sent the same process last time. */
@@ -363,7 +363,8 @@ INLINE struct call_stats* count_argument(struct call* call, u64 times, u64 entry
     return GUARDED && call ? count_call(bpf_get_current_task_btf(), call, times, entry_ns, duration_ns) : 0;
 }
 
-/* Combines count_often() and count_argument(), for functions whose callers leave enough stack. */
+/* Does the work of count_often() and count_argument() inline. The calling function must leave enough stack for both,
+ * and the kernel must support the cache. */
 INLINE struct call_stats* count_argument_often(struct call* call, u64 times, u64 entry_ns, u64 duration_ns)
 {
     if (!GUARDED || !call)

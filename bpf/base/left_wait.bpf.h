@@ -8,7 +8,9 @@
 #include "base/places.bpf.h"
 #include "shared/wait.h"
 
-const volatile bool waits_alone = true; /* false if other programs of the tool also count copies and frees */
+/* False if other programs of the tool also count copies and frees. These programs then also count the losses of such
+ * calls, so the programs for waits must not. */
+const volatile bool waits_alone = true;
 
 /* One slot for each thread that has waited, kept until the thread exits. One slot per thread is enough: if a driver
  * call waits inside a runtime call, only one of the two waits is counted. */

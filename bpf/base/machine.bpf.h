@@ -60,8 +60,8 @@
 
 #elif defined(__TARGET_ARCH_arm64)
 
-/* Defines the same system call numbers as arm64's <asm/unistd.h>. Sets __BITS_PER_LONG, because <asm/bitsperlong.h> of
- * other build hosts treats BPF as a 32-bit target. */
+/* Defines the same system call numbers as arm64's <asm/unistd.h>. Sets __BITS_PER_LONG, because on build hosts other
+ * than arm64, <asm/bitsperlong.h> treats BPF as a 32-bit target. */
 #include <asm/bitsperlong.h>
 #undef __BITS_PER_LONG
 #define __BITS_PER_LONG 64
@@ -196,8 +196,9 @@ static inline __attribute__((always_inline)) s64 kernel_text(char* text, u32 siz
 {
     static const char format[] = "%s";
     u64 texts[] = {(u64)from};
+    /* bpf_snprintf() is allowed even if kernel lockdown forbids bpf_probe_read_kernel_str(). */
     if (HAS_CASTS)
-        return bpf_snprintf(text, size, format, texts, sizeof(texts)); /* available in any lockdown mode */
+        return bpf_snprintf(text, size, format, texts, sizeof(texts));
     return bpf_probe_read_kernel_str(text, size, from);
 }
 

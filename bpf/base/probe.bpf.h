@@ -74,9 +74,9 @@ INLINE bool becomes_active(struct pt_regs* ctx)
 /* Driver calls nested in another driver call. A driver may call or jump to a second driver (WSL, vGPU interposers) or
  * to HIP (ZLUDA). Only the outermost call counts, with its result and duration. */
 
-/* Drivers that share a process with another driver. The front end sets bit N modulo 64 for driver file number N. While
- * no bit is set, the check costs only one load and one branch per call. On arm64, the check is omitted, because it
- * needs too much stack there. */
+/* Bitmap of the drivers that share a process with another driver. Bit N modulo 64 is that of driver file number N. Only
+ * calls of these drivers are checked for nesting. While no bit is set, testing the bitmap costs one load and one branch
+ * per call. On arm64, no call is checked, because the check needs too much stack there. The front end sets the bits. */
 __u64 forwarding_files = 0;
 
 INLINE u32 driver_number(u64 cookie)
@@ -200,9 +200,9 @@ INLINE bool returns_nested(struct pt_regs* ctx)
 
 const volatile struct probe_row probe_rows[PROBE_ROWS_MAX];
 
-/* Set if probes are attached through tracefs. All probes of an event then share one cookie, the event's number. So each
- * probe is identified by its address within the page. Address-space randomization does not change this address, and it
- * is unique within an event. */
+/* True if probes are attached through tracefs. All probes of an event then share one cookie, the event's number. So
+ * each probe is identified by its address modulo the page size. Address-space randomization does not change this
+ * value, and it is unique within an event. */
 const volatile bool rows_by_address = false;
 
 struct probe_place {

@@ -20,9 +20,10 @@
 #define FRAME_FIELDS_MAX 264 /* maximum offset of a field in a frame */
 
 struct python_walk {
-    u64 data_start, data_span; /* range read from the interpreter's stack: start, and offset of its last whole frame */
-    u64 c_start, c_span;       /* the same for the range read from the thread's stack */
-    u64 frame;                 /* address of the next frame to read */
+    /* Memory read from the interpreter's stack: its address, and the maximum offset at which it holds a whole frame. */
+    u64 data_start, data_span;
+    u64 c_start, c_span; /* the same for the memory read from the thread's stack */
+    u64 frame;           /* address of the next frame to read */
     u64 sp;
     u64 from_c;     /* flag of the next frame: PYTHON_FROM_C or 0 */
     u64 depth_of_c; /* bytes of stack between the stack pointer and the innermost frame made by C code; 0: unknown */

@@ -25,7 +25,9 @@ struct runtime_call {
     u32 zero;
 };
 
-#define DRIVER_CALLS_ANY 0x40000000u /* the number of driver calls cannot be derived from the arguments */
+/* Value of runtime_call.calls if a runtime call's arguments do not show how many driver calls it makes. */
+#define DRIVER_CALLS_ANY 0x40000000u
+
 /* Maximum distance on the stack, in bytes, between an outer call and a driver call that is nested in it. */
 #define OUTER_STACK_MAX (64 << 10)
 
@@ -112,7 +114,9 @@ struct thread_state {
     u64 waits_at;  /* stack pointer at entry of the wait in progress (base/left_wait.bpf.h) */
     u64 waited_ns; /* 1 + ns that the thread has waited since its last sampled stack; 0: no stack was sampled yet */
     struct sampling sampling[SAMPLED];
-    u64 handled_by_second; /* hooks that the second attachment handles, one bit per hook (base/probe.bpf.h) */
+    /* One bit per hook. If it is set, the hook's probes of the second attachment handle this thread's calls, and those
+     * of the first attachment skip them: see is_idle_now(). */
+    u64 handled_by_second;
     struct open_call open[OPEN_CALLS];
 };
 

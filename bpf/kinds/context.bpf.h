@@ -47,8 +47,8 @@ INLINE void context_current(const struct image* image, struct thread_state* thre
     thread->context = handle;
 }
 
-/* In HIP, a context is a device. hipCtxCreate() returns the device. hipCtxPopCurrent() and hipCtxDestroy() leave the
- * thread's device unchanged and free nothing (hip_context.cpp of ROCm 5.7 to 7). */
+/* HIP has no separate contexts: the handle that hipCtxCreate() returns is that of the device. hipCtxPopCurrent() and
+ * hipCtxDestroy() leave the thread's device unchanged and free nothing (hip_context.cpp of ROCm 5.7 to 7). */
 INLINE void hip_device_current(const struct image* image, struct thread_state* thread, u64 handle)
 {
     struct context* context = context_of(image, handle);

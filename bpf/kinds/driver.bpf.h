@@ -22,8 +22,8 @@ PREALLOCATED_HASH_MAP(command_layouts, 1024, struct command_key, struct command_
 
 PREALLOCATED_HASH_MAP(size_layouts, 256, struct size_key, struct size_layout);
 
-/* Calls in flight, by thread id. They are not in task storage, because the front end also reports calls that never
- * return. */
+/* Calls in flight, by thread id. They are not in task storage, because the front end iterates over them to report calls
+ * that do not return. */
 HASH_MAP(in_flight, 16384, u32, struct driver_call);
 
 LRU_HASH_MAP(recent, 1024, u32, struct recent_calls);

@@ -43,8 +43,8 @@ INLINE void begin_destroy(void* map, const struct image* image, u64 handle, u64 
     bpf_map_delete_elem(map, &key);
 }
 
-/* Called when a call that destroys a graph returns. Deletes the graph's entry. If the call failed, stores the entry
- * under the graph's handle again. */
+/* Called when a call that destroys a graph returns. If the call succeeded, deletes the graph's entry. If it failed,
+ * moves the entry back to the graph's handle. */
 INLINE void finish_destroy(void* map, u32 table, const struct image* image, u64 handle, u64 number, bool destroyed)
 {
     struct handle_number destroying = destroying_key(image, number);

@@ -51,8 +51,8 @@ INLINE bool array_bytes(struct arguments* arguments, const volatile struct probe
     return true;
 }
 
-/* Reads the size of an allocation. If the allocation has a pitch, which the driver will choose, returns the number of
- * rows, else 0. */
+/* Reads the size of an allocation. If the allocation has a pitch, returns the number of rows, else 0. The driver
+ * chooses the pitch, so read_results() computes the final size when the call returns. */
 INLINE u32 read_bytes(struct arguments* arguments, const volatile struct probe_row* row, struct memory_call* memory)
 {
     u64 bytes = 0, rows = 0;

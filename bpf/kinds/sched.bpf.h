@@ -139,7 +139,8 @@ OWN_FRAME int begin_interrupt(u32 part)
     return 0;
 }
 
-/* A hardware interrupt can interrupt a softirq, but not the other way round. */
+/* Restores the thread's state from before the interrupt. After a hardware interrupt, the state may be that of a
+ * softirq. After a softirq, the thread always runs again, because a softirq cannot interrupt a hardware interrupt. */
 OWN_FRAME int end_interrupt(u32 part)
 {
     struct task_struct* task = bpf_get_current_task_btf();

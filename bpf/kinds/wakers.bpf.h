@@ -23,9 +23,9 @@ OWN_FRAME int back_on_cpu(struct task_struct* task, const struct thread_state* t
     return 0;
 }
 
-/* Corrects the state of a thread that has a CPU although no switch to it was seen. A kernel may skip our program at a
- * switch. In a Firecracker guest, Linux 6.18 does so when it switches away from some of the guest's own threads, and
- * does not count the program as skipped. The thread's sched_info contains the time of the switch. */
+/* Corrects the state of a thread that has a CPU although no switch to it was seen. Some kernels do not run our program
+ * at every switch, and do not count the missing runs either (observed with Linux 6.18 in a Firecracker guest). The
+ * thread's sched_info contains the time of the switch. */
 INLINE void sync_on_cpu(struct task_struct* task, const struct thread_state* thread, struct thread_time* time)
 {
     u32 off = time->now & TIME_OFF_BITS;
@@ -220,8 +220,8 @@ INLINE struct thread_time* time_of_any(const struct thread_state* thread, struct
     return followed ? &followed->time : 0;
 }
 
-/* Ends a period. Replaces the totals in period->ns, which are from the period's start, by the time spent in each part
- * during the period. Returns the period's length in ns. */
+/* Ends a period. Until now, period->ns holds the thread's totals at the start of the period. Replaces them by the time
+ * spent in each part during the period. Returns the period's length in ns. */
 OWN_FRAME u64 end_period(struct period* period, const struct thread_time* time)
 {
     u64 took = 0;

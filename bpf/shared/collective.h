@@ -19,8 +19,9 @@ struct comm_identity {
 
 #define COMM_DEVICES_MAX 64
 
-/* Flag in the word of a probe's cookie that holds the rank's offset / 8. It is set for NCCL 2.21 and later, where the
- * struct of a communicator begins with COMM_MAGIC until the communicator is destroyed. */
+/* Flag in the upper word of a probe's cookie (COOKIE_WORD_SHIFT). For NCCL, the word also holds the offset of the rank
+ * in a communicator, divided by 8. The flag is set for NCCL 2.21 and later, where the struct of a communicator begins
+ * with COMM_MAGIC until the communicator is destroyed. */
 #define COMM_HAS_MAGIC (1u << 23)
 #define COMM_MAGIC 0x0280028002800280ULL
 

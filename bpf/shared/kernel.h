@@ -280,7 +280,7 @@ struct dst_entry {
     struct net_device* dev;
 };
 
-struct dst_entry___6_18 { /* the field's name from 6.18 on */
+struct dst_entry___6_18 { /* from 6.18 on, the field `dev` is named `dev_rcu` */
     struct net_device* dev_rcu;
 };
 
@@ -311,7 +311,7 @@ struct task_struct___woken { /* fields used only to find the cause of a wake-up 
     struct sigpending pending;
 };
 
-struct task_struct___6_18 { /* from 6.18 on, tasks are throttled individually, when they return to user mode */
+struct task_struct___6_18 { /* from 6.18 on, CPU quotas (cpu.max) throttle each task when it returns to user mode */
     bool throttled;
 };
 

@@ -85,7 +85,7 @@ enum argument {
     ARG_SMEM,
     ARG_OUT,    /* pointer through which the call stores its result */
     ARG_NAME,   /* address of a zero-terminated string */
-    ARG_HANDLE, /* handle of any other object of the call */
+    ARG_HANDLE, /* handle of an object that has no argument type of its own, for example a context or an event */
     ARG_COUNT,  /* number of elements of a list */
     ARG_DEVICE,
     ARG_DESTINATION, /* destination of a copy; for a batch, the list of destinations */
