@@ -62,7 +62,8 @@ def registrations(given):
         if code:
             raise Wrong(f"{path}: {error.strip()[-300:] or f'scan exited with {code}'}")
         total = json.loads(out.splitlines()[-1])
-        yield f"kernels registered in {path}", f"{total['kernels']}, from {total['read']} of {total['sites']} registration calls"
+        yield (f"kernels registered in {path}",
+               f"{total['kernels']}, from {total['read']} of {total['sites']} registration calls")
 
 
 def memory(given):
