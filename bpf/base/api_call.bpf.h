@@ -81,10 +81,10 @@ INLINE void read_stack(struct pt_regs* ctx, struct call_key* key, u32 at)
 
 /* Samples the stack of every Nth call, for each thread and kind of call, because reading a stack costs more than all
  * other tracing work for a call. N is set each second so that the next second yields about SAMPLES_PER_SECOND stacks;
- * if there are fewer calls, every call is sampled. Within a second N stays the same, because otherwise calls after a
- * pause would be sampled more often than others. N is raised earlier only if the thread's call rate is so high that
- * sampling would noticeably slow the thread down. The distance between samples is random: with a constant distance, the
- * samples of a loop could all be from the same call in its body. */
+ * if there are fewer calls, every call is sampled. N then stays the same for a second, so all calls in that second are
+ * equally likely to be sampled. N is raised earlier only if the thread's call rate is so high that sampling would
+ * noticeably slow the thread down. The distance between samples is random: with a constant distance, the samples of a
+ * loop could all be from the same call in its body. */
 OWN_FRAME int take_sample(struct pt_regs* ctx, struct call_key* key, u32 kind)
 {
     struct thread_state* thread = ctx && key ? thread_state_create(bpf_get_current_task_btf()) : 0;

@@ -72,7 +72,7 @@ const volatile bool per_device = false;
 const volatile bool per_function = false;
 const volatile bool per_stack = false;
 const volatile bool per_cgroup = false;
-const volatile bool per_size = false; /* size of copies and allocations */
+const volatile bool per_size = false; /* group copies and allocations by size */
 
 const volatile bool emit_events = false;
 const volatile bool need_return = false; /* set if results or latencies are reported */

@@ -125,9 +125,9 @@ INLINE u64 word_at(struct python_walk* walk, u64 address)
     return walk->word;
 }
 
-/* Returns a value that distinguishes code from other code that was at the same address earlier. Up to Python 3.11, code
- * has no unique number, and its pointers may be the same as those in the earlier code. So the value also includes the
- * first line and the start of the line table. */
+/* Returns a value that distinguishes a code object from an earlier one at the same address. From Python 3.12 on, a code
+ * object has a unique number. Before 3.12, the value is a hash of three things: the address of the line table, which
+ * may also have been reused; the first 8 bytes of this table; and the number of the first line. */
 INLINE u64 check_of_code(struct python_walk* walk, const struct python_layout* layout, u64 code)
 {
     u64 check = word_at(walk, code + layout->check);
@@ -337,8 +337,8 @@ INLINE void finish_stack(struct python_walk* walk, const struct python_layout* l
 
 /* Returns the id of the stack with its Python frames. The result is negative if the thread runs no Python or the table
  * is full. Callers first pass STACK_NOT_READ as `native`. If the result is then WITHOUT_PYTHON, they may read the
- * native stack, and call again with its id. Must be called with preemption disabled (guard_calls_begin()), because the
- * walk may be per CPU. */
+ * native stack, and call again with its id. Must be called with preemption disabled (guard_calls_begin()), because
+ * struct python_walk, in which the stack is built, may be per CPU. */
 VERIFIED_ONCE int python_stack(u64 sp, u64 caller, int native)
 {
     if (!follow_python || !pythons_known)

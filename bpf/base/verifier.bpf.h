@@ -35,7 +35,8 @@ INLINE u64 opaque(u64 value)
     return value + opaque_zero;
 }
 
-/* Hides the value of a variable, usually after branches that set it. */
+/* Hides the value of a variable from the verifier and the compiler, usually after branches that set it to different
+ * values. */
 #define FORGET(VARIABLE) ((VARIABLE) = opaque(VARIABLE))
 
 /* Keeps a variable in one register up to this point. Otherwise the compiler may check one copy of the value and use

@@ -30,7 +30,7 @@ INLINE struct address_space* address_space(struct task_struct* task, const struc
     if (space)
         return space;
     struct address_space new = {.whole = first_call && is_fully_traced(task) && HAS_LOOPS};
-    introduce(image, cgroups_of(untrusted(task))); /* so that the front end cleans up when the process exits */
+    introduce(image, cgroups_of(untrusted(task))); /* so that the front end deletes the entry when the process exits */
     bpf_map_update_elem(&address_spaces, image, &new,
                         BPF_NOEXIST); /* fails if another thread has just added the entry */
     space = bpf_map_lookup_elem(&address_spaces, image);
@@ -211,8 +211,8 @@ INLINE u64 memory_of_location(u64 type)
     return MEMORY_UNKNOWN;
 }
 
-/* Returns the kind of the memory that the call adds, or MEMORY_UNKNOWN if it adds none. Sets key->number to the
- * memory's address and *bytes to its size. */
+/* Returns the kind of the memory that the call has allocated, pinned or mapped. Returns MEMORY_UNKNOWN if there is
+ * none, or if its kind is unknown. Sets key->number to the memory's address and *bytes to its size. */
 INLINE u64 memory_made(const volatile struct probe_row* row, struct place_key* key, const u64* word, u64* bytes)
 {
     u64 memory = MEMORY_UNKNOWN, *known;

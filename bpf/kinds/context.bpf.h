@@ -27,8 +27,8 @@ INLINE void context_made(const struct image* image, u64 handle, u32 device)
 {
     struct handle_number key = {.image = *image, .number = handle};
     struct context new = {.device = device + 1, .number = __sync_fetch_and_add(&contexts_made, 1) + 1};
-    /* Sends the process to the front end, which then cleans up when the process exits, even if none of its calls is
-     * counted. */
+    /* Sends the process to the front end even if none of its calls is counted. The front end then deletes the process's
+     * contexts when the process exits. */
     introduce(image, cgroups_of(untrusted(bpf_get_current_task_btf())));
     if (PUT_SHARED(&contexts, SHARED_CONTEXTS, &key, &new))
         lose(LOSS_STATE, 1);

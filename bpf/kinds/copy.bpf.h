@@ -258,7 +258,7 @@ INLINE int copy_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(copy, copy_entry_body, copy_return_body)
 
-#define COUNT_MAX (1 << 20) /* maximum number of copies in a batch; calls with a higher number are invalid and fail */
+#define COUNT_MAX (1 << 20) /* maximum number of copies counted per batch; higher numbers are assumed to be invalid */
 #define BATCH_MAX 4096      /* maximum number of copies per call that are read individually */
 
 /* The arguments of a batch, and the copy that is being counted. This struct is in task storage, not on the stack, for

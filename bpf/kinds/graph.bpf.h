@@ -184,10 +184,12 @@ INLINE u64 follow_capture_end(const struct image* image, struct graph_words* wor
     bool known = !is_still_capturing(result) && capture_end(image, words->stream, &ended);
     if (!result) {
         words->graph = ended.graph ?: read_word(words->out);
+        /* If ended.graph is set, the capture has extended this graph. The graph has no entry if it was made before
+         * tracing began. */
         struct graph* graph = ended.graph ? graph_of(image, words->graph) : 0;
         if (graph)
             add_nodes(&graph->nodes, &ended.nodes);
-        else if (!ended.graph) /* otherwise the capture has extended a graph that was made before tracing began */
+        else if (!ended.graph)
             graph_made(image, words->graph, &ended.nodes, now);
     }
     return known ? now - ended.begun_ns : 0;
@@ -278,8 +280,9 @@ INLINE void add_graph_to(struct call_stats* stats, const struct call* call)
 
 const volatile bool count_graphs = false; /* also count captures and instantiations, which are tracked in any case */
 
-/* Counts a call. The record is built in the words of the open call, which are no longer needed. A record on a caller's
- * stack would not work, because before Linux 6.2 a map key must not be in a caller's memory. */
+/* Counts a call. The record, which contains the row's key, is built in the words of the open call, which are no longer
+ * needed. If a caller passed a record on its own stack, kernels before 6.2 would reject the record's key as a map
+ * key. */
 OWN_FRAME int count_followed(struct pt_regs* ctx, struct open_call* open, u32 number)
 {
     if (!ctx || !open)

@@ -172,8 +172,9 @@ INLINE void uncount_held(const struct image* image, const struct held* entry)
     struct context_held* in_context = entry->context ? bytes_of_context(image, entry->context, false) : 0;
     struct held_bytes* bytes = bpf_map_lookup_elem(&held_bytes, image);
     struct shared_taken* all = all_taken();
+    /* in_context is NULL if the context has ended. All its entries were subtracted at that time. */
     if (!bytes || !all || (entry->context && !in_context))
-        return; /* the entry has already been subtracted together with its context */
+        return;
     __sync_fetch_and_add(&all->entries[SHARED_HELD], -1);
     u64 of_device = is_device_memory(entry->holding) ? entry->bytes : 0;
     __sync_fetch_and_add(&bytes->entries, -1);

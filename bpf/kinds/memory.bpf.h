@@ -393,7 +393,7 @@ OWN_FRAME int handle_entry_body(struct pt_regs* ctx)
     return 1;
 }
 
-/* Counts physical memory as freed. Called when the memory no longer has a handle or a mapping. */
+/* Counts physical memory as freed. Called when the memory has neither handles nor mappings left. */
 INLINE void count_physical_freed(struct task_struct* task, const struct ended_call* ended, u64 number)
 {
     const struct image* image = &ended->kept->call.key.image;

@@ -140,7 +140,8 @@ INLINE bool is_plausible(const struct comm_identity* identity)
            identity->device < COMM_DEVICES_MAX;
 }
 
-/* Returns the word in the probe's cookie that depends on the probed file. */
+/* Returns the word in the probe's cookie that describes the probed NCCL library: the offset of the rank in struct
+ * ncclComm, divided by 8, and COMM_HAS_MAGIC. */
 INLINE u64 word_of_file(struct pt_regs* ctx)
 {
     return bpf_get_attach_cookie(ctx) >> COOKIE_WORD_SHIFT;
@@ -405,8 +406,9 @@ INLINE int waited_return_body(struct pt_regs* ctx)
     return 0;
 }
 
-/* Attached while the front end aligns the call sequences of ranks. */
+/* Attached only while the front end aligns the call sequences of ranks, for which it needs the times of waits. */
 CALL_PROGRAMS(waited, waited_entry_body, waited_return_body)
+
 ENTRY_PROGRAM(event_entry, event_body)
 
 #endif

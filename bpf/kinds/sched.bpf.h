@@ -165,8 +165,10 @@ OWN_FRAME int end_interrupt(u32 part)
         return end_interrupt(part);                                                                                    \
     }
 
+/* irq_handler reports interrupts from devices. On x86, the other hardware interrupts have their own vectors, which do
+ * not pass through irq_handler. So each of them needs its own tracepoint. */
 /* clang-format off */
-INTERRUPT(irq_handler, TIME_HARDIRQ) /* interrupts from devices; on x86, the interrupts below have their own vectors */
+INTERRUPT(irq_handler, TIME_HARDIRQ)
 INTERRUPT(local_timer, TIME_HARDIRQ)
 INTERRUPT(reschedule, TIME_HARDIRQ)
 INTERRUPT(call_function, TIME_HARDIRQ)

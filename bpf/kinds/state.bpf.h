@@ -260,8 +260,8 @@ static long sweep_number(void* map, const struct image* key, const u64* number, 
             lose(LOSS_STATE, 1);                                                                                       \
     })
 
-/* Begins a capture. Callers must first send the process to the front end (introduce()), so that the front end cleans up
- * when the process exits, even if none of the process's calls is counted. */
+/* Begins a capture. Callers must first send the process to the front end (introduce()), even if none of the process's
+ * calls is counted. The front end then deletes the process's captures when the process exits. */
 INLINE void capture_begin(const struct image* image, u64 stream, u64 graph)
 {
     struct stream_key key = stream_key(image, stream);

@@ -28,7 +28,7 @@ struct address_space {
 struct place_key {
     __u32 prefix; /* WHOLE_PLACE */
     struct image image;
-    __u32 epoch; /* 0 in tables that are independent of contexts */
+    __u32 epoch; /* address_space.epoch in the tables of kinds/address.bpf.h; 0 in all other tables */
     __u32 zero;
     __u64 number;
 } __attribute__((packed, aligned(4)));

@@ -57,7 +57,8 @@ enum driver_outcome {
 #define NV_WARNINGS 0x10000 /* this and higher values of an NV_STATUS mean success with a warning */
 
 /* Key of a command. In SPACE_UVM, `request` is the command's number. In the other spaces, it is the ioctl code with
- * direction and size. SPACE_NVIDIA also has entries with only the number, for fields that do not depend on the size. */
+ * direction and size. SPACE_NVIDIA also has entries whose `request` is only the command's number. They are used for
+ * sizes without an entry, and only for fields whose offset does not depend on the size. */
 struct command_key {
     __u32 space;
     __u32 request;

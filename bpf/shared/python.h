@@ -38,7 +38,8 @@ struct python_layout {
     __u8 previous;
     __u8 instruction;
     __u8 instruction_bytes; /* size of the field `instruction`: 4 for an index, 8 for an address */
-    __u8 owner;      /* field that is at least PYTHON_SHIM if C code made the frame for itself; may be PYTHON_NONE */
+    __u8 owner;      /* field that is at least PYTHON_SHIM if the frame belongs to the interpreter's C code; may be
+                        PYTHON_NONE */
     __u8 entry;      /* field that is nonzero if C code called the frame; may be PYTHON_NONE */
     __u8 on_heap;    /* flag, not an offset: nonzero if each frame is a separate object */
     __u64 code_mask; /* bits of the field `code` that are the pointer; the other bits are a tag */
@@ -61,7 +62,9 @@ struct python_layout {
     __u16 self; /* distance from pthread_self() to the thread pointer */
 };
 
-#define PYTHON_SHIM 3 /* lowest `owner` of frames that C code made for itself (from 3.12 on) */
+/* From Python 3.12 on, frames whose `owner` is at least this belong to the interpreter's C code, not to a Python
+ * function. */
+#define PYTHON_SHIM 3
 
 struct python_frame {
     __u64 code; /* code object; has the flag PYTHON_FROM_C if C code is between this frame and its callee */
