@@ -13,7 +13,7 @@ const volatile bool stacks_of_calls = false; /* if true, the stacks of sampled c
 const volatile __u64 second = 1;             /* jiffies per second */
 
 #define SAMPLES_PER_SECOND 100 /* target number of sampled stacks, per thread and kind of call */
-#define SAMPLE_PAUSE_SECONDS 4 /* after this time without a sample, every call is sampled again at first */
+#define SAMPLE_PAUSE_SECONDS 4 /* after this time without a sample, sampling begins again with every call */
 
 /* State that a counted call keeps from entry to return. The kind of call determines which members of the unions are
  * valid. */

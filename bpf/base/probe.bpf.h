@@ -112,10 +112,10 @@ INLINE u64 file_at(struct task_struct* task, struct mapped_file* mapped, u64 add
     return !error || same ? mapped->file : 0;
 }
 
-/* True if a call of a function in driver file `file`, made from address `caller`, is nested in the outer call. The
- * outer call's frame is still on the stack, but the outer call may already have returned. A call of the same driver is
- * nested only if it is made from that driver's own file. A call of another driver is nested unless it is made from the
- * file that made the outer call. */
+/* True if a call of a function in driver file `file`, made from address `caller`, is nested in the outer call. Called
+ * when the outer call's return address is still on the stack. Even then, the outer call may have returned, so the file
+ * that contains `caller` decides. A call of the same driver is nested if the driver itself makes it. A call of another
+ * driver is not nested if it is made from the file that made the outer call. */
 INLINE bool is_around(struct task_struct* task, struct thread_state* thread, u32 file, u64 caller, u64 ip)
 {
     u64 from = file_at(task, &thread->mapped[ADDRESS_OF_CALLER], caller);
@@ -124,11 +124,11 @@ INLINE bool is_around(struct task_struct* task, struct thread_state* thread, u32
     return !from || from != file_at(task, &thread->mapped[ADDRESS_OF_OUTER_CALLER], thread->outer.frame.return_address);
 }
 
-/* True if the outer call has jumped to a function of this file and kind. Both calls then have the same stack pointer
- * and return address. If the outer call has a return probe, the return address on the stack now points to the
- * trampoline, which is never the case in a new call. If the outer call has no return probe, the next call that the
- * program makes from the same address looks like a jump. So a jump must lead to another file and to a call of the same
- * kind, and only the first hit of each hook in that file counts as a jump. */
+/* True if the outer call has jumped to a function of this kind in this file, which must be another driver's. Both calls
+ * then have the same stack pointer and return address. If the outer call has a return probe, the return address on the
+ * stack now points to the trampoline, which is never the case in a new call. If the outer call has no return probe, a
+ * new call from the same address looks like a jump. In this case, the function must be of the same kind as the outer
+ * call, and only the first hit of each hook in that file counts as a jump. */
 INLINE bool is_jump(struct task_struct* task, struct outer_call* outer, u32 file, u64 caller, u32 kind, u64 hook)
 {
     if (outer->file == file)
@@ -271,7 +271,7 @@ struct call_words {
     u64 word[WORDS];
 };
 
-/* Returns the address of the row's memory block in this call, or 0 if the row has no block. */
+/* Returns the address of the memory block that holds the call's arguments, or 0 if all arguments are in registers. */
 INLINE u64 block_address(struct pt_regs* ctx, const volatile struct probe_row* row)
 {
     u32 base = row->block_base;
@@ -290,8 +290,8 @@ INLINE void read_registers(struct pt_regs* ctx, struct call_words* words)
         words->word[WORD_ONE & (WORDS - 1)] = 1;
 }
 
-/* Reads the registers, and the row's memory block at address `block`. Returns nonzero if the block is unreadable; the
- * block's words are then 0. Reading a block costs 35 ns, whatever its size. */
+/* Reads the argument registers, and the call's memory block at address `block`. Returns nonzero if the block is
+ * unreadable; the block's words are then 0. Reading a block costs 35 ns, whatever its size. */
 INLINE u64 read_words(struct pt_regs* ctx, const volatile struct probe_row* row, u64 block, struct call_words* words)
 {
     read_registers(ctx, words);
@@ -322,7 +322,7 @@ INLINE bool has_argument(const volatile struct probe_row* row, u32 which)
 struct arguments {
     u64 word[WORD_BLOCK];
     u64 value; /* the last word that was read */
-    u64 block; /* address of the row's memory block */
+    u64 block; /* address of the call's memory block; 0: none */
     u64 error; /* nonzero if an argument was unreadable; such an argument reads as 0 */
 };
 

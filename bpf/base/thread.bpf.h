@@ -88,7 +88,7 @@ struct outer_call {
 /* The mapping that the last successful call of file_at() found. While another thread, or the attachment of a probe, has
  * locked the process's mappings, file_at() uses this mapping if it contains the address. */
 struct mapped_file {
-    u64 start; /* addresses of the mapping */
+    u64 start; /* start address of the mapping */
     u64 end;
     u64 file; /* returned by file_at() */
 };
@@ -201,9 +201,9 @@ INLINE bool is_same_address(u64 one, u64 other)
     return !((one ^ other) << (64 - SIGNED_FROM));
 }
 
-/* True if a call with this stack and frame pointer is part of the outer call. This is so if one of the frames between
- * the two stack pointers returns to the outer call's return address. If the code has no frame records, the call is
- * assumed to be part of the outer call. */
+/* True if a call with this stack and frame pointer is part of the outer call. This is so if the outer call has a
+ * pending return probe. It is also so if a frame between `sp` and the outer call's stack pointer has the outer call's
+ * return address. If the code has no frame records, the call is assumed to be part of the outer call. */
 INLINE bool is_below(struct task_struct* task, const struct call_frame* outer, u64 sp, u64 fp)
 {
     u64 place = fp, inner = sp;

@@ -22,7 +22,7 @@ LPM_TRIE_MAP(physical_memory, 1 << 16, struct place_key, u64); /* handle -> enum
 
 #define RANGE_BITS_BEFORE_ADDRESS 96
 
-LPM_TRIE_MAP(ranges, 1 << 20, struct range_key, u32); /* block of a range -> enum memory */
+LPM_TRIE_MAP(ranges, 1 << 20, struct range_key, u32); /* block of addresses -> enum memory */
 
 INLINE struct address_space* address_space(struct task_struct* task, const struct image* image, bool first_call)
 {

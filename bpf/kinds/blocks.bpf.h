@@ -16,8 +16,9 @@
 
 const volatile __u64 driver_majors[CHARACTER_DEVICE_MAJORS / 64] = {}; /* bit set of the major numbers of GPU drivers */
 
-#define BY_DESCRIPTOR 0xfe /* depends on the file to which the first argument, a descriptor, refers */
-#define BY_DEVICE 0xff     /* TIME_DRIVER if the first argument refers to a device of a GPU driver, else TIME_OTHER */
+/* Values in the table `reasons`, for system calls whose first argument is a file descriptor. */
+#define BY_DESCRIPTOR 0xfe /* the type of the file determines the reason (reason_by_descriptor()) */
+#define BY_DEVICE 0xff     /* TIME_DRIVER if the file is a device of a GPU driver, else TIME_OTHER */
 
 #ifndef __NR_futex_wait
 #define __NR_futex_wait 455 /* since Linux 6.7 */

@@ -26,7 +26,7 @@ HASH_MAP(gap_counts, 65536, struct gap_key, struct gap_count);
 HASH_MAP(stream_gaps, 65536, struct stream_place, struct open_period);
 
 /* Words of an open call that describe its launch. */
-#define LAUNCHES 1 /* row number of the call; 0: the call launches nothing, or is inside another call */
+#define LAUNCHES 1 /* row number in the probe table; 0: the call launches nothing, or is inside another call */
 #define LAUNCHED 2 /* handle of the kernel or graph, if gaps are reported as lines */
 #define STREAM 3   /* stream, if gaps are per stream */
 
@@ -133,8 +133,8 @@ OWN_FRAME int count_running(struct gap_record* record)
 {
     struct task_struct* task = (void*)bpf_get_current_task();
     struct running_count count = {
-        /* The field is read as a word, because its type changes in Linux 7.3, and the verifier rejects array accesses
-         * through it. */
+        /* The field cfs_rq of struct task_group is read as a word, without its type. The type changes in Linux 7.3, and
+         * the verifier does not allow the field to be used as an array. */
         .queues = (void*)kernel_word(&READ(task, se.cfs_rq, tg)->cfs_rq),
         .mask = (void*)task + bpf_core_field_offset(struct task_struct, cpus_mask),
     };
@@ -188,7 +188,7 @@ OWN_FRAME int end_gap(const struct thread_state* thread, const struct thread_tim
     return 0;
 }
 
-/* Discards the gap that the previous owner of this thread's place has left open. */
+/* Discards the gap that was left open by an exited thread whose slot in the table of threads this thread now has. */
 INLINE void forget_gap(const struct thread_state* thread)
 {
     struct open_period* gap = gap_of(thread);

@@ -135,8 +135,8 @@ INLINE struct graph_exec* track_exec(const struct image* image, u64 handle)
     return new_exec(image, handle, &new);
 }
 
-/* Returns the executable graph with this id, even if it is being destroyed and its handle was reused. Returns NULL if
- * the graph was destroyed. */
+/* Returns the executable graph with this id, or NULL if it no longer exists. While a call destroys the graph, its
+ * handle may already belong to another graph, so its entry is stored under destroying_key(). */
 INLINE struct graph_exec* exec_numbered(const struct image* image, u64 handle, u64 number)
 {
     struct graph_exec* exec = exec_of(image, handle);

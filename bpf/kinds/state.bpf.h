@@ -64,8 +64,8 @@ enum sending { NAME_SENT, NAME_TOO_LONG, RING_FULL };
         outcome;                                                                                                       \
     })
 
-/* Tries several sizes, because thousands of names must fit in the ring buffer. Most names are short, but names of
- * template kernels take kilobytes. */
+/* Sends a name in the smallest of three record sizes, because thousands of names must fit in the ring buffer. Most
+ * names are short, but names of template kernels take kilobytes. */
 INLINE void send_name(const struct name_record* from)
 {
     enum sending outcome = SEND_NAME(from, 128);
@@ -140,8 +140,8 @@ INLINE void name_launch(struct pt_regs* ctx, const volatile struct probe_row* ro
         correlate(image, register_argument(ctx, row, ARG_FUNC), call->func);
 }
 
-/* Tracks runtime launches while only driver launches are counted. Attached only until the front end knows the names of
- * the driver handles. */
+/* Tracks runtime launches for tools that count only driver launches, so that driver handles get names. Attached only
+ * while names of driver handles may be missing. */
 INLINE int mark_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();

@@ -257,7 +257,7 @@ struct line {
     struct call_event event;
 };
 
-/* Positions in the ring. They are stored in element 0. */
+/* Write and read positions of the ring. They are stored in element 0 of the array. */
 struct line_positions {
     __u64 reserved; /* number of lines for which a slot was reserved so far; written by BPF programs */
     __u64 padding[15];

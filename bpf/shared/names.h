@@ -20,7 +20,7 @@ struct name_record {
     __u32 source;
     struct image image;
     __u64 handle;
-    __u64 alias;        /* another handle of the same kernel; 0 if the record has a name */
+    __u64 alias;        /* NAME_ALIAS, NAME_CORRELATED: another handle of the same kernel; else 0 */
     __u64 name_address; /* address of the name in the process; if `length` is not positive, the front end reads the name
                            there */
     __s32 length;   /* length of the name with its terminating zero; negative if the name's page was not in memory */

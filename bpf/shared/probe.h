@@ -120,7 +120,7 @@ enum probe_kind {
     KIND_LAUNCH,        /* launch of one kernel; the call's arguments are in registers and stack slots, or in a config
                            structure */
     KIND_LAUNCH_LEGACY, /* earlier KIND_SHAPE calls have set block size and shared memory */
-    KIND_LAUNCH_LIST,   /* ARG_COUNT kernels, each described by a structure as large as the row's memory block */
+    KIND_LAUNCH_LIST,   /* launches ARG_COUNT kernels, from a list of structures of probe_row.block_words words */
     KIND_LAUNCH_ITEMS,  /* the grid is in work items, not in blocks */
     KIND_GRAPH_LAUNCH,
     KIND_HOST_FUNC,
@@ -138,7 +138,7 @@ enum probe_kind {
     KIND_DEVICE_SET, /* the thread's device becomes ARG_DEVICE (runtime), or the device of context ARG_HANDLE (HIP) */
     KIND_COPY,       /* copies, sets and prefetches: ARG_BYTES x ARG_HEIGHT x ARG_DEPTH x element_bytes */
     KIND_COPY_BATCH, /* ARG_COUNT copies, from lists of addresses and sizes */
-    KIND_COPY_BATCH_3D, /* ARG_COUNT copies, each described by a structure as large as the row's memory block; without
+    KIND_COPY_BATCH_3D, /* ARG_COUNT copies, from a list of structures of probe_row.block_words words; without
                            ARG_COUNT, one copy */
     KIND_WAIT,          /* the host waits for the device, or polls it */
     KIND_ALLOC, /* *ARG_OUT is the address of ARG_BYTES new bytes. With ARG_PITCH, the size is *ARG_PITCH x ARG_HEIGHT,

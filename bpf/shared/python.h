@@ -40,7 +40,7 @@ struct python_layout {
     __u8 instruction_bytes; /* size of the field `instruction`: 4 for an index, 8 for an address */
     __u8 owner;      /* field that is at least PYTHON_SHIM if the frame belongs to the interpreter's C code; may be
                         PYTHON_NONE */
-    __u8 entry;      /* field that is nonzero if C code called the frame; may be PYTHON_NONE */
+    __u8 entry;      /* field whose value is nonzero if C code called the Python function; may be PYTHON_NONE */
     __u8 on_heap;    /* flag, not an offset: nonzero if each frame is a separate object */
     __u64 code_mask; /* bits of the field `code` that are the pointer; the other bits are a tag */
     /* offsets in a code object */
