@@ -64,7 +64,8 @@ INLINE u32 v1_subsys(void)
 INLINE u64 v1_offset(void)
 {
     u64 states = bpf_core_field_offset(struct css_set, subsys);
-    /* Without PIN, clang 19 folds the sum into one load, which libbpf rejects because the kernel's array is larger. */
+    /* Without PIN, clang 19 folds the sum into a load instruction. libbpf rejects that load, because the array `subsys`
+     * is larger in the kernel than in our declaration, which has 1 element. */
     PIN(states);
     return states + v1_subsys() * sizeof(void*);
 }

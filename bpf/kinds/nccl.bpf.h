@@ -28,8 +28,9 @@ struct comm {
 HASH_MAP(comms, 16384, struct handle_number, struct comm);
 
 /* Cache of `comms`. A communicator's index in the cache is computed from its key (12 ns, against 62 ns for a lookup in
- * `comms`). The table `comms`, not the cache, decides which communicators exist: two threads may add the same
- * communicator at once, and the front end removes communicators of exited processes only from `comms`. */
+ * `comms`). A communicator exists only if it has an entry in `comms`: two threads may add the same communicator at
+ * once, but only one of them can insert the entry. When a process exits, the front end deletes its entries from `comms`
+ * and leaves the cache unchanged. */
 #define FRONT_COMMS 1024 /* a power of two */
 
 struct front_comm {

@@ -100,8 +100,8 @@ INLINE void send_alias(const struct name_record* from)
     bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
 }
 
-/* Driver handle -> the runtime handle that was sent for it. If an entry is evicted, the record is sent again, which
- * does no harm. */
+/* Driver handle -> runtime handle of the same kernel, for the pairs that were already sent to the front end. If an
+ * entry is evicted, the pair is sent again, which does no harm. */
 LRU_HASH_MAP(correlated, 16384, struct handle_number, u64);
 
 /* Records that a driver handle and `runtime_func` refer to the same kernel. Called when a driver launch is made inside

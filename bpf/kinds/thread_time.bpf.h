@@ -67,7 +67,8 @@ INLINE u64 throttled_of(const struct thread_time* time, u32 part, u64 queued_ns)
     return (u64)throttled < queued_ns ? throttled : queued_ns;
 }
 
-/* The tracked threads, and their changes from one part (enum time_part) to another. */
+/* The tracked threads, and their transitions from one part of their time (enum time_part) to another, for example from
+ * TIME_CPU to TIME_RUNQ. */
 
 const volatile bool follow_switches = true; /* if false, only the scheduler's totals for each thread are read */
 

@@ -42,8 +42,8 @@ INLINE void begin_waiting(struct pt_regs* ctx, struct task_struct* task, struct 
     store_ordered(&place->now.since_ns, now);
 }
 
-/* Ends a thread's wait. Returns true if a report was made during the call. The front end then adds the call's time to
- * the reports. */
+/* Ends a thread's wait. Returns true if a report was made during the call, so part of its time may already have been
+ * reported. The front end then reads the rest from waiting.spanning, not from the call's row (CALL_IN_PARTS). */
 INLINE bool end_waiting(struct thread_state* thread, const struct ended_call* ended)
 {
     struct waiting* place = place_of(thread);
@@ -65,10 +65,10 @@ INLINE bool end_waiting(struct thread_state* thread, const struct ended_call* en
 }
 
 /* Samples the stack of a thread's first wait, and then one per STACK_EVERY_NS of waiting, because reading a stack costs
- * more than all other work on a wait. So every wait of at least STACK_EVERY_NS gets a stack. The longer a shorter wait
- * is, the more likely it gets one. The stack is read when the call returns, because the duration is then known. At that
- * moment, the frame pointers lead to the same callers as at entry. Only the immediate caller's address has moved: at
- * entry it is the return address on the stack, and now it is the instruction pointer. */
+ * more than all other work on a wait. So every wait of at least STACK_EVERY_NS gets a stack. For a shorter wait, the
+ * probability of a stack grows with the duration. The stack is read when the call returns, because the duration is then
+ * known. At that moment, the frame pointers lead to the same callers as at entry. Only the immediate caller's address
+ * has moved: at entry it is the return address on the stack, and now it is the instruction pointer. */
 INLINE void sample_stack(struct pt_regs* ctx, struct thread_state* thread, const struct ended_call* ended)
 {
     u64 waited = thread->waited_ns + ended->duration_ns;

@@ -156,8 +156,8 @@ enum probe_kind {
     KIND_TRIM,            /* a pool frees memory that it keeps in reserve */
     KIND_INIT,            /* initialization of the driver, which is the first call of a process */
     KIND_GRAPH_NEW,       /* *ARG_OUT is a graph: empty, or a copy of ARG_GRAPH */
-    KIND_GRAPH_NODE,      /* adds a node to ARG_GRAPH: the child graph ARG_CHILD, or a node of the kind that the row or
-                             ARG_NODE_TYPE gives */
+    KIND_GRAPH_NODE,      /* adds a node to ARG_GRAPH. The node's kind is in probe_row.node or in ARG_NODE_TYPE. If the
+                             node is a child graph, ARG_CHILD is this child graph */
     KIND_GRAPH_DESTROY,   /* ARG_GRAPH is destroyed */
     KIND_GRAPH_INSTANTIATE, /* *ARG_OUT is an executable graph made from ARG_GRAPH */
     KIND_GRAPH_UPLOAD,      /* the executable graph ARG_FUNC is uploaded */

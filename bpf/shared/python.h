@@ -44,7 +44,7 @@ struct python_layout {
     __u8 on_heap;    /* flag, not an offset: nonzero if each frame is a separate object */
     __u64 code_mask; /* bits of the field `code` that are the pointer; the other bits are a tag */
     /* offsets in a code object */
-    __u16 check; /* field that identifies the code: a unique number (from 3.12 on), or the line table */
+    __u16 check; /* field that identifies the code: from Python 3.12 on a unique number, before that the line table */
     __u16 file;
     __u16 name;
     __u16 first_line;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Parts of a thread's time. At any moment a thread is in exactly one part, so the parts add up to the total time. */
+/* Parts into which a thread's time is divided, such as launch calls, waits for a CPU, and disk I/O. Each moment counts
+ * for exactly one part, so the parts add up to the total time. */
 #ifndef GPUSNOOP_THREAD_TIME_H
 #define GPUSNOOP_THREAD_TIME_H
 
