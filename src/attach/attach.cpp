@@ -168,8 +168,9 @@ void Attacher::attach_at_start()
         };
         system_wide_ |= static_cast<size_t>(std::ranges::count_if(all, uses_cuda)) > options_.members_max;
     }
-    // Probes are attached to installed drivers before it is known which processes map them. Until all results are
-    // applied, every driver is assumed to forward calls to another driver.
+    // The loop may attach probes to an installed driver before it applies the scans of the processes that map that
+    // driver. Until all results are applied, every driver is assumed to share a process with a second driver, and to
+    // forward calls to it.
     second_driver_until_[0] = ScanQueue::Clock::time_point::max();
     update_forwarding();
     for (const Targets::Found& found : all) {

@@ -132,8 +132,8 @@ inline constexpr CallSet memory_calls =
               KIND_CONTEXT_DESTROY, KIND_INIT},
              changes_memory);
 
-// Calls that context.bpf.h handles to track kernel names, captures, and the current device of each thread. note_calls
-// need no return probe.
+// Calls that context.bpf.h handles to track kernel names, captures, and the current device of each thread. The calls in
+// note_calls need no return probe.
 inline constexpr CallSet lookup_calls = calls_of({KIND_GET_FUNCTION, KIND_GET_ALIAS});
 inline constexpr CallSet capture_calls = calls_of({KIND_CAPTURE_BEGIN, KIND_CAPTURE_END});
 inline constexpr CallSet device_calls = calls_of(

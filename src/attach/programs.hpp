@@ -94,8 +94,8 @@ public:
     // takes about 50 ns longer.
     ProgramTimes(const bpf_object* object, const std::vector<std::string>& hooks);
 
-    // Returns the mean run time in ns, or nullopt if the programs ran too rarely so far or the kernel has no
-    // statistics. The measurement stops once the mean is known.
+    // Returns the mean run time in ns. nullopt if the programs ran too rarely so far, or if the kernel has no
+    // statistics. The first call that returns a mean ends the measurement.
     const std::optional<double>& mean_ns();
 
 private:

@@ -107,7 +107,7 @@ struct SearchEnd {
     bool complete = true;        // false if the scan ran out of time
     bool refused = false;        // true if reading the mappings is not permitted
     std::vector<uint32_t> known; // CudaFile::number of each mapped file that was already registered
-    std::vector<uint8_t> leads;  // one per question: 1 if its path leads to the file with its inode
+    std::vector<uint8_t> leads;  // the answer to each SearchRequest::Question: 1 is yes, 0 is no
     std::vector<UnreadableFile> unreadable;
 };
 

@@ -16,8 +16,8 @@ void Attacher::main_thread_exited(pid_t pid)
         scan(pid);
 }
 
-// The probes must be attached again, because links and perf events refer to a task, not to a process id. Their task is
-// the former main thread, which has exited.
+// The probes must be attached again, because links and perf events refer to a task, not to a process id. The existing
+// ones refer to the former main thread, which has exited.
 void Attacher::main_thread_replaced(pid_t pid)
 {
     if (!attached_to(pid) || !attach_without_main_thread(pid))

@@ -71,8 +71,9 @@ bool supports(int attach_type)
 
 using machine::uprobe_return_call;
 
-// Makes the system call of return probes in a child, with or without a seccomp filter that refuses the call. Returns
-// the errno of the call, 0 if it succeeded, or -1 if it killed the child.
+// Makes uretprobe(), the system call that return probes use, in a child process. filtered: the child first installs a
+// seccomp filter that refuses this call. Returns the errno of the call, 0 if it succeeded, or -1 if it killed the
+// child.
 int call_in_child(bool filtered)
 {
     if (!uprobe_return_call)

@@ -66,11 +66,11 @@ using ReadMemory = std::function<bool(uint64_t address, void* to, size_t size)>;
 // Searches the process's mapped files and memory. Throws Error if they cannot be read.
 PythonInterpreter find_interpreter(pid_t pid);
 
+struct PythonVersion;
+struct ThreadStorage;
 // Returns where a thread stores the pointer to its Python state, as an offset from the thread pointer. The offset is
 // found by comparing memory with the runtime's thread lists. nullopt if that fails. get_state: code of
 // PyGILState_GetThisThreadState(); may be empty. self: offset from pthread_self() to the thread pointer.
-struct PythonVersion;
-struct ThreadStorage;
 std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t runtime, const Code& get_state,
                                        const ThreadStorage& storage, uint64_t self, const ReadMemory& read);
 

@@ -25,8 +25,8 @@ public:
     // To be called when the driver has returned `handle` for the kernel with this (mangled) name.
     void learn(pid_t pid, const std::string& driver, uint64_t handle, std::string_view name);
 
-    // Returns true if the process has a kernel with this name. If the text at an offset is such a name, name() counts
-    // it toward trusting that offset.
+    // Returns true if the process has a kernel with this name. name() uses it to check the text at an offset. If the
+    // text is a kernel's name, the offset is one name closer to being trusted.
     using IsKernel = std::function<bool(const std::string& name)>;
 
     // Returns the (mangled) name in the object at `handle`. nullopt if the offset is not trusted yet, or if the text

@@ -60,7 +60,8 @@ public:
     void forget(const ImageId& image);
 
     // Approximate memory budget for all names, in bytes. A process may use at most half of what the other processes
-    // leave free. Its kernels beyond that are shown by handle. Names of other processes are never dropped to make room.
+    // leave free. If its names need more memory, the remaining kernels are shown by handle. Names of other processes
+    // are never dropped to make room.
     static constexpr size_t bytes_max = 96 << 20;
     size_t bytes() const { return bytes_; }
 

@@ -74,7 +74,7 @@ public:
     bool tick(size_t unnamed)
     {
         if (std::exchange(first_, false))
-            return attached_ = true; // running programs may have looked up their kernels before tracing began
+            return attached_ = true; // lookups of kernels before tracing began were not traced, so names are missing
         if (unnamed == 0 || unnamed != last_unnamed_)
             pause_ = shortest_pause; // names were learned, or there are new handles
         last_unnamed_ = unnamed;

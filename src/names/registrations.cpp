@@ -33,7 +33,7 @@ static void fields(auto& each, same_as_const<Registrations> auto& r)
 const Registration* Registrations::kernel(uint64_t stub) const
 {
     if (kernels.empty() || stub < kernels.front().stub || stub > kernels.back().stub)
-        return nullptr; // fast path for the most frequent case during a scan
+        return nullptr; // fast path: most values that a scan looks up are outside this range
     const auto found = std::ranges::lower_bound(kernels, stub, {}, &Registration::stub);
     return found != kernels.end() && found->stub == stub ? &*found : nullptr;
 }

@@ -109,7 +109,8 @@ public:
 
     const std::vector<Moment>& all() const { return all_; }
     const RecordedRun& run_of(const Moment& moment) const { return runs_[moment.run]; }
-    // Descriptions of the text columns of a table, in the format of table_columns() in rows/table.hpp.
+    // Returns one description for each column that the table has in text output. The format is that of table_columns()
+    // in rows/table.hpp.
     const Record::Texts& table(size_t number) const { return tables_[number]; }
     // JSON keys that occur in rows, except rows about GPUs, totals and diagnoses.
     const std::set<std::string>& keys() const { return keys_; }

@@ -104,7 +104,8 @@ public:
         all_ = {&sides_, shown_.get()};
     }
 
-    // If the shown output is JSON, no output is for people, and all outputs are for programs.
+    // If the shown output is for people (text), only the side outputs are for programs. Otherwise, all outputs are for
+    // programs.
     Output* for_people() override { return shown_->for_people(); }
     Output* for_programs() override { return shown_->for_people() ? static_cast<Output*>(&sides_) : this; }
     void banner(std::string_view text) override { shown_->banner(text); }

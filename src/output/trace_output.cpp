@@ -17,7 +17,7 @@ namespace gpusnoop {
 
 namespace {
 
-// An event's name is its value in the first of these columns (by header or key) that the event line has.
+// Columns that can name an event, by header or key. The first one that has a text in the event line is used.
 constexpr std::string_view names[] = {"KERNEL", "op", "wait", "call", "command", "operation", "kind", "function"};
 // Columns with the duration of an event.
 constexpr std::string_view durations[] = {"latency_ns", "gap_ns"};

@@ -18,7 +18,8 @@
 namespace gpusnoop {
 namespace {
 
-// notice: write end of the pipe whose read end is inherited_. It is closed after all other inherited descriptors.
+// notice: write end of the pipe whose read end is Child::inherited_. The child closes it after all other descriptors
+// that it does not keep.
 [[noreturn]] void run(std::vector<int> descriptors, int notice, const std::function<void()>& work)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);

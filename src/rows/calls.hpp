@@ -26,7 +26,7 @@ class CallRows {
 public:
     virtual ~CallRows() = default;
 
-    // maximum number of rows in the table, without the CPUs' front rows (see front_bits_for())
+    // maximum number of rows in the shared table; front rows are not included (front_bits_for())
     virtual size_t capacity() const = 0;
     // Calls each(key, values) for each row, with one value per possible CPU. If a key is passed several times, all its
     // values must be added up.
@@ -59,7 +59,7 @@ private:
     size_t taken_ = 0;
     uint32_t key_bytes_;
     size_t cpus_;
-    size_t places_; // number of front rows of all CPUs
+    size_t places_; // number of front rows (front_bits_for()), summed over all CPUs
     SharedArray<front_row> front_;
     volatile uint8_t& generation_;
     Shares& shares_;

@@ -70,7 +70,8 @@ public:
     const Amounts& now() const { return now_; }
     // Returns the memory that was released without a traced free since the last drain_released().
     Amounts drain_released() { return std::exchange(released_, {}); }
-    bool holds(const ImageId& image) const; // also true if only stale entries in the kernel side's table are left
+    // True if now() has a row of this process, or if the kernel side's table has stale entries of it.
+    bool holds(const ImageId& image) const;
     // True if the amounts of memory for this process may be too high or too low.
     bool approximate(const ImageId& image) const { return approximate_.contains(image); }
 

@@ -132,9 +132,9 @@ inline constexpr std::string_view about_tid = "Thread id.";
 inline constexpr std::string_view about_owner =
     "Owner of the process, from the cgroup in which it made its first call: NAMESPACE/POD/CONTAINER, "
     "RUNTIME:CONTAINER, slurm:JOB.STEP, a systemd unit, or the cgroup itself. JOB is the job's SLUID if Slurm names "
-    "cgroups by it (26.05 and newer), otherwise the job id. If a name is not on the host's disk, the first 8 digits of "
-    "the pod's uid or the first 12 of the container's id replace it. CONTAINER is `-` for processes outside of "
-    "containers.";
+    "cgroups by it (26.05 and newer), otherwise the job id. If the name of a pod or container cannot be found in the "
+    "host's files, the first 8 digits of the pod's uid or the first 12 of the container's id replace it. CONTAINER is "
+    "`-` for processes outside of containers.";
 
 inline constexpr std::string_view about_owner_keys =
     "The parts of the owner, unabbreviated. A row has a part only if it is the same for all its processes. Processes "

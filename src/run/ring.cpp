@@ -66,7 +66,7 @@ Ring::Ring(bpf_object* object, Handler handler)
 
 bool Ring::drain(std::chrono::nanoseconds longest)
 {
-    // the number of lines is read before the ring, so that the ring then contains the names that these lines need
+    // Reads the number of event lines before it drains the ring. The names that these lines need are then in the ring.
     const uint64_t end = lines_ ? lines_->sent() : 0;
     const Time until = std::chrono::steady_clock::now() + longest;
     consume(until);

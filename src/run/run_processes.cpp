@@ -26,7 +26,7 @@ void Run::serve_gate()
     std::vector<MappingGate::Event> events;
     while (auto event = gate.next())
         events.push_back(std::move(*event));
-    mapping_watch_->drain(); // reads the fork events of all waiting processes
+    mapping_watch_->drain(); // reads pending fork events, so that scope_ includes the waiting processes
     for (MappingGate::Event& event : events)
         serve(std::move(event));
     attach_waiting();

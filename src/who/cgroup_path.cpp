@@ -182,7 +182,7 @@ public:
     explicit PathReader(bool nodes) : nodes_(nodes) {}
 
     void read(std::string_view name, std::string_view parent);
-    // Must be called before read() of the first name that a user has chosen. uid: see Delegation.
+    // Call before the first name that a user has chosen is passed to read(). uid: see Delegation.
     void delegate_to(std::optional<uint32_t> uid);
     CgroupOwner extract();
 
