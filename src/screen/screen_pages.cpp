@@ -179,7 +179,7 @@ void plot_beside(ScreenState& state, const Snapshot& snapshot, int direction)
     const auto key_of = [&](size_t index) { return snapshot.columns[index].column.key; };
     const auto find = [&](std::string_view key) { return std::ranges::find(columns, key, key_of); };
     auto now = find(direction ? state.plotted : state.arrangement.sort);
-    if (now == columns.end() && !direction) // the sort column cannot be plotted, because it contains text
+    if (now == columns.end() && !direction) // the sort column has no plot (text or an id)
         now = find(state.arrangement.then);
     const auto count = static_cast<int>(columns.size());
     const int at = now == columns.end() ? 0 : static_cast<int>(now - columns.begin());
