@@ -230,8 +230,8 @@ Attacher::Attached Attacher::apply(const Targets::Found& found)
     return attached;
 }
 
-// Must be called before probes are attached to the file, so that a call that passes through two drivers is not counted
-// twice.
+// Records drivers that share a process, because one of them may forward calls to the other. Must be called before
+// probes are attached to the file. Otherwise, calls that pass through both drivers would be counted twice.
 void Attacher::note_driver(const CudaFile& file, const Targets::Found& found)
 {
     if (!file.is_driver() || found.installed)

@@ -89,7 +89,7 @@ void Targets::examine_suspended()
 
 SearchVerdict Targets::judge_again(Search& search, Candidate found) const
 {
-    if (!search.suspended_file) // the file was dropped meanwhile
+    if (!search.suspended_file) // the file was dropped after the request was sent
         return {};
     search.examining = std::move(found);
     return {.examine = true};
@@ -100,7 +100,7 @@ void Targets::apply_examined_again(CudaFile* file, const FileId& id, ExaminedFil
     if (!file)
         return;
     file->examining = false;
-    if (file->guard.is_open()) // a writer has opened the file meanwhile
+    if (file->guard.is_open()) // a writer has opened the file during the examination
         return;
     file->guard.set_watch(examined.watch);
     if (!is_valid(examined))
@@ -231,7 +231,7 @@ std::vector<CudaFile*> Targets::unused()
     if (candidates.empty() || files_.nearly_full())
         return candidates;
     find_unreachable(candidates);
-    // A process may have mapped a file meanwhile.
+    // During these checks, a process may have mapped one of the files.
     std::erase_if(candidates,
                   [this](const CudaFile* file) { return !file->users.empty() || !unreachable_.contains(file->id); });
     unreachable_.clear();

@@ -359,7 +359,8 @@ private:
         return text;
     }
 
-    // A word marked with "?". It is read only if the layout reads no other block of memory.
+    // A value marked with "?". It is left out if the layout reads another block of memory, because a row has only one
+    // block.
     struct Optional {
         argument which;
         ArgumentPlace place;

@@ -140,8 +140,8 @@ inline constexpr CallSet device_calls = calls_of(
     {KIND_CONTEXT_NEW, KIND_CONTEXT_CREATE, KIND_CONTEXT_SET, KIND_CONTEXT_PUSH, KIND_CONTEXT_POP, KIND_DEVICE_SET});
 inline constexpr CallSet note_calls = calls_of({KIND_SHAPE, KIND_REGISTER});
 
-// Calls that context.bpf.h handles, too: stream_calls for tools that track captures, and context_ends for tools that do
-// not track memory.
+// context.bpf.h handles stream_calls in tools that track captures, and context_ends in tools that do not track memory.
+// In tools that track memory, holding.bpf.h handles context_ends.
 inline constexpr CallSet stream_calls = calls_of({KIND_STREAM_NEW, KIND_STREAM_DESTROY});
 inline constexpr CallSet context_ends = calls_of({KIND_CONTEXT_DESTROY, KIND_CONTEXT_RELEASE});
 inline constexpr std::string_view stale_streams =

@@ -48,10 +48,9 @@ bool Attacher::attach_without_main_thread(pid_t pid)
     // In tiers with perf events, the process lost its probes: at the next hit, the kernel removes the breakpoint
     // (uprobe_perf_func()).
     if (had_probes && options_.tier > Tier::multi)
-        targets_.complain(
-            fmt::format("process {}: its probes ended with its main thread; calls before the probes became "
-                        "system-wide are not counted",
-                        pid));
+        targets_.complain(fmt::format("process {}: its main thread exited, which disabled its probes; calls until the "
+                                      "switch to system-wide probes are not counted",
+                                      pid));
     return true;
 }
 

@@ -23,7 +23,7 @@ namespace {
     throw Error(fmt::format("'{}' cannot be {}: {}", path, action, errno_text(error)));
 }
 
-// Throws unless only this user can change the file or folder.
+// Throws Error unless the file or folder belongs to the effective user, and only its owner can write to it.
 void check_owner(const Fd& fd, const std::string& path, mode_t type)
 {
     struct stat st {};

@@ -270,8 +270,8 @@ public:
             offsets_[written].reset();
     }
 
-    // Returns the offset that was added to the structure's address in this register: 0 if the function adds no far
-    // offset to it, nullopt if the offset is unknown.
+    // Returns the offset that was added to the structure's address in this register. 0: no instruction of the function
+    // adds such an offset to this register. nullopt: the offset is unknown.
     std::optional<uint64_t> offset(size_t number) const
     {
         return offsets_[number] || !may_be_far_[number] ? offsets_[number].value_or(0) : std::optional<uint64_t>();

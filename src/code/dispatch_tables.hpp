@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the targets of exported functions that forward their calls through a table of function pointers. Since ROCm
-// 6.1, nearly all functions of libamdhip64 do so. Every step is verified in the file's code.
+// 6.1, nearly all functions of libamdhip64 do so. A target is returned only if the file's machine code proves it.
 #pragma once
 
 #include "code/decoder.hpp"

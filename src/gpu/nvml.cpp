@@ -243,7 +243,8 @@ private:
     const char* (*error_text_)(int) = nullptr;
     int (*shutdown_)() = nullptr;
     int (*handle_)(unsigned, NvmlDevice*) = nullptr;
-    std::vector<std::vector<NvmlList>> lists_; // variants of each list, in the order in which they are tried
+    std::vector<std::vector<NvmlList>> lists_; // for each kind of process list, the variants of its function in the
+                                               // order in which they are tried
     bool started_ = false;
     unsigned devices_ = 0;
     std::vector<NvmlFailure> failures_;

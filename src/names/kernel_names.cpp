@@ -26,8 +26,8 @@ KernelNames::KernelNames(const std::string& cache_folder, WaitBudget* waits)
 
 KernelNames::~KernelNames() = default;
 
-// Returns null if the process has too many unnamed handles. Removes handles whose lookups have failed to make room for
-// new handles.
+// If the process has too many unnamed handles, removes those whose lookups have failed. Returns null if there is still
+// no room.
 KernelNames::Unnamed* KernelNames::unnamed_at(Process& process, uint64_t handle)
 {
     const auto unnamed = process.unnamed.find(handle);

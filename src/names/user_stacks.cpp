@@ -18,7 +18,8 @@
 namespace gpusnoop {
 namespace {
 
-constexpr std::chrono::milliseconds waits_at_begin{50};    // total for all processes; no calls are read during the wait
+constexpr std::chrono::milliseconds waits_at_begin{50};    // limit for all processes together; short, because the tool
+                                                           // reads no counters or records during the wait
 constexpr uint64_t user_addresses_end = uint64_t{1} << 56; // 56 bits with five levels of page tables, 47 with four
 
 // Appends addresses up to the first invalid one. In code without frame pointers, the kernel's stack walk goes astray

@@ -25,7 +25,7 @@ constexpr Weight weights[] = {
     {"failures", "failed calls"},
     {"calls", "calls"},
     {"copies", "copies"},
-    {"blocks", "blocks outside of calls"},
+    {"blocks", "blocked periods outside of calls"},
     {"allocs", "allocations"},
     {"frees", "frees"},
     {"allocated_bytes", "bytes allocated"},

@@ -88,8 +88,8 @@ constexpr Family families[] = {
     {"own_cpu_ratio", Kind::ratio, "total", "own_cpu_percent", "CPU time of the tracer itself, as a share of one CPU."},
 };
 
-// A label of series. Only rows that are grouped by the label's column have the label. In other rows, the column may be
-// empty at times, which would start another series.
+// A label of metric series. Only rows that are grouped by the label's column have the label. In other rows, the column
+// may be empty at times, and each change of a label's value would start a new series.
 struct Label {
     std::string_view key, name; // JSON key of the column, name of the label
     std::string_view rows;      // kinds of rows that have the label, with a blank before and after each kind

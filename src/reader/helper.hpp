@@ -73,7 +73,7 @@ private:
     };
     void run(const std::function<void(Task&)>& task) const;
 
-    std::unique_ptr<char, Unmap> status_; // shared with the helper
+    std::unique_ptr<char, Unmap> status_; // status text, in memory shared with the helper
     Connection::Ends ends_;
     Child child_;
     Connection connection_;

@@ -51,7 +51,8 @@ struct CallView {
     bool stack = false;
     bool line = false;            // line of the user's program that makes the call
     bool code = false;            // function of the user's program that makes the call
-    CodePlaces* places = nullptr; // code places found for the current report; if null, stacks are grouped by their ids
+    CodePlaces* places = nullptr; // numbers of the stacks, lines or functions in the current report; null: stacks are
+                                  // grouped by their ids
 
     bool by_place() const { return stack || line || code; }
 };

@@ -118,7 +118,7 @@ Gpu ProcessGpus::of_call(const call_key& call) const
 {
     if (const auto found = known_.find(call.image); found != known_.end()) {
         const auto& [ordinals, minors, read_ns, on] = found->second;
-        // A list of one GPU is out of date if the process has used more devices.
+        // If the process has made calls on several devices, a list with a single GPU is out of date.
         if (on.gpus.size() == 1 && on.gpus.begin()->is_machine_wide() && ordinals.size() <= 1)
             return *on.gpus.begin();
     }

@@ -24,7 +24,8 @@ namespace gpusnoop {
 // stream, and output to the stream would be written to that file.
 void hold_closed_streams();
 
-// Raises the soft limit on open files to the hard limit. Throws Error if the hard limit is too low for any tool.
+// Raises the soft limit on open files to the hard limit. Throws Error if the hard limit is below the number of files
+// that every tool opens during start-up.
 void raise_descriptor_limit();
 
 // Throws Error if the limit on open files is too low for the object's maps and programs and for this number of watched

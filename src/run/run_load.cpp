@@ -172,7 +172,8 @@ Filters Run::choose_probes(bpf_object* object, const LoadPlan& plan)
     const bool has_pids = !scope_.pids().empty();
     const bool filter_pids = has_pids && (tier > Tier::multi || !filter_at_attach || scope_.grows());
     if (!filter_at_attach)
-        scope_.named().reset(); // all processes get probes anyway, so no call can be missed
+        scope_.named().reset(); // all processes get probes, so those selected by -n need not be found; the BPF programs
+                                // filter by name
     attacher_.emplace(
         object, probe_plan_.probes, plan.hooks(probe_plan_.hooks), scope_,
         Attacher::Options{

@@ -20,7 +20,8 @@ namespace gpusnoop {
 namespace {
 
 constexpr double margin = 0.9;      // fraction of --max-overhead to aim for: windows may have more calls than expected
-constexpr double min_share = 0.001; // large enough for windows to contain some calls
+constexpr double min_share = 0.001; // minimum fraction of time with probes attached; large enough for windows to
+                                    // contain some calls
 constexpr double max_step = 4;      // largest factor by which the share changes at once
 
 } // namespace

@@ -31,7 +31,7 @@ std::string one_of(std::span<const std::string_view> names)
     return fmt::format("{} or {}", joined(names.first(names.size() - 1), ", "), names.back());
 }
 
-// Rejects an interval that looks like a program, before which the user forgot "--".
+// Rejects an interval that looks like a program: the user probably forgot "--" before it.
 void refuse_program(std::string_view text)
 {
     const bool a_number = !text.empty() && text.find_first_of("0123456789") <= 1; // also ".5" and "-1"

@@ -113,8 +113,8 @@ int become(const Identity& to)
     return 0;
 }
 
-// Code of the child process from fork to exec. It enters the gate before it changes its user, because the gate needs
-// CAP_SYS_ADMIN.
+// Code of the child process from fork to exec. Installs the gate's seccomp filter before changing the user, because
+// that installation needs CAP_SYS_ADMIN.
 [[noreturn]] void run_child(char* const* words, int from_tool, MappingGate* gate, const EndingSignals& signals,
                             const std::optional<Identity>& identity)
 {

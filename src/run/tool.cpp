@@ -26,7 +26,7 @@ namespace {
 void configure_shared(const BpfObject& bpf, const Options& options, const Filters& filters)
 {
     bpf.set<uint32_t>("ring_wake_shift",
-                      // an eighth of the ring
+                      // wakes the reader at each eighth of the ring
                       static_cast<uint32_t>(std::countr_zero(uint64_t{options.ring_mb} << 20)) - 3);
     bpf.set("stack_of_cpu", filters.guarded);
     bpf.set("target_tid", static_cast<uint32_t>(options.tid));

@@ -182,7 +182,7 @@ public:
     // Prints the report of the interval that ends now.
     virtual void print(Output& output, uint64_t wall_ns, uint64_t interval_ns) = 0;
 
-    // Functions below are called by the run.
+    // The functions below are called by Run.
     const ToolSpec& spec() const { return spec_; }
     const Options& parse(int argc, char** argv);
     void open();
@@ -199,8 +199,8 @@ public:
     void on_exit(pid_t pid) { leaving_.insert(static_cast<uint32_t>(pid)); }
     // Processes whose exit event was lost.
     std::set<pid_t> exits_missed() { return processes_->exited(); }
-    // Number of checked calls whose native callers differ from the shown ones, since the last call of this function.
-    // See UserStacks::mismatches_since_last().
+    // Returns the number of repeated stack copies whose callers differ from those in the first copy, which are shown.
+    // Counts since this function was last called. See CopiedStacks::mismatches_since_last().
     uint64_t calls_differing() const;
 
 protected:

@@ -123,7 +123,8 @@ struct Replaced {
 };
 Replaced replaced;
 
-// Signal handler; async-signal-safe. ncurses then retries the interrupted write, which goes to /dev/null.
+// Signal handler; async-signal-safe. Redirects the terminal's descriptor to /dev/null. When ncurses retries the
+// interrupted write, the write succeeds there.
 void replace(int)
 {
     const int error = errno;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Table of container runtimes: their names for cgroups, and parsers for the records of containers that they keep on
-// disk.
+// Table of container runtimes: for each runtime, the patterns of its cgroup names, and a parser for the container
+// metadata that the runtime stores on disk.
 #pragma once
 
 #include "who/containers.hpp"
