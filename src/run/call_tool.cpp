@@ -54,7 +54,7 @@ void CallTool::add_call_options(const std::string& by, const std::string& by_def
         line.flag("--native", "include interpreter frames in Python stacks", s.stacks.native);
         line.texts("--skip", "GLOB", "files to pass over when looking for the calling line (--by line, --by function)",
                    [&skip = s.stacks.skip](const std::string& glob) { skip.push_back(glob); });
-        line.text("--api", "LAYER", "layer at which to count: driver, runtime or both (driver)", s.api);
+        line.text("--api", "LAYER", "layer at which to count: driver (default), runtime or both", s.api);
     }
     line.text("-s,--sort", "COLUMN", fmt::format("column to sort by ({})", s.sort), s.sort);
 }

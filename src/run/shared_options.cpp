@@ -234,7 +234,7 @@ void check_shared_options(const Options& options)
 
 void add_name_options(CommandLine& line, NameOptions& options)
 {
-    line.text("--names", "HOW", "kernel names in tables: short, full or base (short)", options.form);
+    line.text("--names", "HOW", "kernel names in tables: short (default), full or base", options.form);
     line.flag("--no-cache", "do not use the disk cache of kernel names", options.no_cache);
 }
 

@@ -26,7 +26,7 @@ void add_options(CommandLine& line, Settings& settings)
     line.flag("--interrupts", "also report interrupt time (hooks every interrupt on the machine)", settings.interrupts);
     line.flag("--cheap", "no blocking reasons; reads schedstat instead of tracing the scheduler", settings.cheap);
     add_name_options(line, settings.names);
-    line.explain("--names", "form of kernel names in lines: short, full or base (short)");
+    line.explain("--names", "form of kernel names in lines: short (default), full or base");
     line.flag("-e,--events", "one line per gap between launches of a thread", settings.events);
     line.text("-l,--least", "MIN_US",
               "only gaps of at least this many microseconds (or 5ms, 2s); implies -e, unless -H is given",
