@@ -117,7 +117,8 @@ struct Deferred {
     }
 };
 
-// Programs whose loading load_in_parallel() has deferred on this thread. If null, libbpf loads programs at once.
+// Programs whose loading load_in_parallel() has deferred on this thread. Null at other times; libbpf then loads each
+// program immediately.
 std::vector<Deferred>*& current()
 {
     thread_local std::vector<Deferred>* all = nullptr;

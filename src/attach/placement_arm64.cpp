@@ -24,7 +24,8 @@ constexpr Simulated simulated[] = {
 } // namespace
 
 // Always chooses the first instruction, because a return probe placed after a change of sp or x30 would not fire.
-// Nearly all driver functions begin with a simulated instruction.
+// Nearly all driver functions begin with an instruction that the kernel simulates, so few probes need slow
+// single-stepping.
 Placement place_on_arm64(std::span<const uint8_t> code)
 {
     uint32_t word = 0;

@@ -233,7 +233,7 @@ private:
         optional_.reset();
     }
 
-    // Parses the meanings of one word, which is an argument or a word of a structure passed by value.
+    // Parses the names that the layout gives to one 8-byte word: an argument, or part of a structure passed by value.
     consteval void names(ArgumentPlace place, unsigned at)
     {
         while (!rest_.empty() && !is_one_of(rest_.front(), ",])")) {

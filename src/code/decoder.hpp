@@ -79,7 +79,7 @@ struct Filled {
 // second object; load the pointer at offset 0x28 of that object.
 using Path = std::vector<uint32_t>;
 
-// Returns enough code at an address for a small function. Empty if there is no code.
+// Returns the bytes of code at an address, enough to decode a small function. Empty if there is no code.
 using CodeAt = std::function<std::vector<uint8_t>(uint64_t address)>;
 
 class Decoder {

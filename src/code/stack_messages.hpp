@@ -76,7 +76,7 @@ void fields(auto& each, same_as_const<PendingCallsAnswer> auto& a)
 struct StackCopyQuestion {
     int32_t stack = 0; // id of the stack
     uint32_t pid = 0;  // 0 if the question is empty
-    uint32_t at = 0;   // enum copied_at, possibly with COPIED_AGAIN
+    uint32_t at = 0;   // enum copied_at; with the flag COPIED_AGAIN for a further copy of the stack
     PendingCallsQuestion::Thread thread{};
     std::string bytes{}; // contents of the stack, starting at the stack pointer
 };
@@ -92,7 +92,7 @@ struct StackCopyAnswer {
     int32_t stack = 0;
     std::vector<uint64_t> callers{}; // return addresses, innermost first; empty if unwinding failed
     bool cut = false;                // true if the copy is too short to unwind the whole stack
-    bool again = false;              // true if the question had COPIED_AGAIN set
+    bool again = false;              // true if the question was about a further copy of the stack (COPIED_AGAIN)
 };
 
 void fields(auto& each, same_as_const<StackCopyAnswer> auto& a)

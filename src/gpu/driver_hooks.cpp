@@ -69,7 +69,7 @@ struct DriverHooks::Driver {
     std::string_view slot; // prefix of the driver's BPF program names
     std::vector<driver_node> nodes;
     std::array<std::vector<std::string>, 4> functions;
-    std::string front_end = {}; // in some versions, another driver's function that receives the calls first
+    std::string front_end = {}; // function of another driver that, in some versions, receives this driver's calls first
 
     bool is_loaded(const DriverNodes& known) const
     {

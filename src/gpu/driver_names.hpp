@@ -19,7 +19,8 @@ namespace gpusnoop {
 // are encoded by _IOC(), the number is _IOC_NR(request).
 std::string_view command_name(command_space space, uint32_t number);
 
-// Names in NVIDIA's resource manager for numbers in a call's struct. Each line ends with an example.
+// Names from NVIDIA's resource manager. The number is a field of the struct that an ioctl passes to the driver. Each
+// line ends with an example.
 std::string_view control_name(uint32_t command);        // NV2080_CTRL_CMD_FB_GET_INFO_V2
 std::string_view class_name(uint32_t class_number);     // TURING_CHANNEL_GPFIFO_A
 std::string_view heap_function_name(uint32_t function); // NVOS32_FUNCTION_ALLOC_SIZE

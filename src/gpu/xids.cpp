@@ -59,7 +59,7 @@ std::optional<XidLogLine> parse_xid(std::string_view record)
     if (at == std::string_view::npos)
         return std::nullopt;
     std::string_view rest = record.substr(at + begin.size());
-    rest = rest.substr(0, rest.find('\n')); // the record's properties follow
+    rest = rest.substr(0, rest.find('\n')); // /dev/kmsg appends lines with the record's properties
     const size_t close = rest.find("): ");
     if (close == std::string_view::npos)
         return std::nullopt;

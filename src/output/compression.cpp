@@ -130,7 +130,7 @@ public:
 
 private:
     z_stream stream_{};
-    bool begun_ = false; // part of the member has been decompressed
+    bool begun_ = false; // part of the current gzip member has been decompressed
 };
 
 class ZstdDecompressor final : public Decompressor {

@@ -20,10 +20,10 @@ namespace {
 
 constexpr std::string_view kernel_suffix = " (kernel)";
 
-// Columns, by header or key, that become outer frames. A table has them only if its rows are grouped by them (--by), or
-// with --extra-columns.
+// Headers or keys of the columns that become outer frames. A table has these columns only if its rows are grouped by
+// them (--by), or with --extra-columns.
 constexpr std::string_view owners[] = {"NAMESPACE", "POD", "CONTAINER", "OWNER", "CGROUP"};
-// Columns, by header or key. The first of them that a row has becomes the row's innermost frame.
+// Headers or keys of columns. The first of these columns that is not empty in a row becomes the row's innermost frame.
 constexpr std::string_view operations[] = {"KERNEL", "after_kernel", "kind", "wait", "command", "OP", "CALL"};
 
 const Cell* shown(std::span<const Column> columns, const Row& row, std::string_view name, bool in_text)

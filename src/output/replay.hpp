@@ -9,7 +9,7 @@
 
 namespace gpusnoop {
 
-// Prints the recording options.replay, starting at the time options.replay_at. Throws Error and UsageError.
+// Prints the recording in the file options.replay, starting at the time options.replay_at. Throws Error and UsageError.
 void replay_tables(std::string_view tool, const ReplayView& view, const Options& options);
 
 } // namespace gpusnoop

@@ -238,7 +238,7 @@ bool Reader::apply(Process& process, Message message)
         process.pending.pop_front(); // first, because apply() may ask another question
         if (!service_.apply(std::move(message))) {
             if (process.helper)
-                process.pending.push_front(question); // so that lose() blames its process
+                process.pending.push_front(question); // so that lose() blames the process that the question is about
             return false;
         }
     } else {

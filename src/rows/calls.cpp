@@ -144,8 +144,8 @@ void CallTable::add(const call_event& event)
 
 void CallTable::read(std::vector<CallDelta>& deltas, Rows which)
 {
-    // Rows of exited processes and of the other generation can be deleted without losing counts, because no BPF program
-    // adds to them any more.
+    // Rows of exited processes can be deleted without losing counts, because no BPF program adds to them any more.
+    // After a switch of the generation, the same is true of rows of the previous generation.
     const auto is_finished = [this](const call_key& key) {
         return retired_.contains(key.image) || (switched_ && (key.flags & CALL_GENERATION) != generation_);
     };

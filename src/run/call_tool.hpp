@@ -51,8 +51,8 @@ protected:
         : Tool(spec), settings_(settings), key_parts_(key_parts)
     {}
 
-    // Adds --by, -e, -H, --api, -s and related options. by, measures: text for --help with the values of --by and -H
-    // that only this tool has.
+    // Adds --by, -e, -H, --api, -s and related options. by: --help text with the values of --by that only this tool
+    // has, such as "kernel, ". by_default: default of --by. measures: --help text with all values of -H.
     void add_call_options(const std::string& by, const std::string& by_default, const std::string& measures,
                           bool by_stream = true);
     // Adds -l MIN_US. what: plural noun for --help, such as "waits".

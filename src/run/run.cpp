@@ -368,7 +368,7 @@ void Run::watch_targets()
         loop_->watch(fd.get(), [this, pid = target, descriptor = fd.get()] {
             loop_->remove(descriptor);
             if (!scope_.on_exit(pid))
-                return loop_->stop(); // the last report is printed before detaching
+                return loop_->stop(); // no target is left; finish() prints the last report before the slow detach
             bpf_map_delete_elem(bpf_object__find_map_fd_by_name(opened_.object, "target_pids"), &pid);
             if (attacher_)
                 attacher_->forget(pid);

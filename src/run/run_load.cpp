@@ -86,8 +86,7 @@ bpf_object* Run::load()
                     "leave out --attach: the best way that works is then chosen");
     LoadPlan plan(tier, forced);
     bool guarded = false;
-    together_ = !options_.info; // --info asks libbpf about the programs, but libbpf knows only those that it loaded
-                                // itself, not in parallel
+    together_ = !options_.info; // after a parallel load, libbpf would report the size of a stub (--info)
     for (;;) {
         signals_.check();
         try {

@@ -66,7 +66,7 @@ private:
         std::optional<CallSample> sample;  // set while calls are sampled
         std::map<uint32_t, uint64_t> pids; // pid -> its CPU time in ns at the last update of cpu_ns
         uint64_t cpu_ns = 0;               // CPU time since the process was first seen
-        uint64_t hits = 0, other_hits = 0; // hits of sampled and other probes since it was first seen
+        uint64_t hits = 0, other_hits = 0; // hits of sampled probes, and of others, since the process was first seen
         struct Moment {
             uint64_t wall_ns = 0, cpu_ns = 0, hits = 0, other_hits = 0;
         };

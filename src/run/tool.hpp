@@ -44,7 +44,7 @@ struct Filters {
     cgroup_controller v1 = CONTROLLER_NONE; // cgroup v1 hierarchy whose paths identify processes, if mounted
     bool cgroups = false;
     bool cgroups_v1 = false;             // the cgroup filter refers to the v1 hierarchy
-    bool guarded = false;                // disable preemption, because programs run on a per-CPU stack
+    bool guarded = false;                // disable preemption, because the kernel runs the programs on a per-CPU stack
     std::vector<std::string> left_out{}; // hooks whose programs the kernel refused
 
     bool has(std::string_view hook) const { return std::ranges::find(left_out, hook) == left_out.end(); }

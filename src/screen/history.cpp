@@ -147,7 +147,7 @@ int steps_per_line(Glyphs glyphs)
     return glyphs == Glyphs::braille ? 4 : 2;
 }
 
-// Height of a value in steps: at least 1, because 0 means a gap.
+// Height of a value in steps. A known value has at least one step, because no step means a gap.
 int steps_of(double value, double top, int steps)
 {
     if (!std::isfinite(value))

@@ -73,7 +73,7 @@ Glyphs glyphs_of_locale();
 size_t values_in(int columns, Glyphs glyphs);
 
 // Draws a plot of this size, and returns its lines. The newest value is at the right edge, and the largest value
-// reaches the top. Unknown values (NaN) leave gaps; 0 is drawn one step high.
+// reaches the top. Unknown values (NaN) leave gaps. 0 is drawn as a dot at the bottom, so that it differs from a gap.
 std::vector<std::string> plot(std::span<const double> values, int columns, int lines, Glyphs glyphs);
 
 // Draws a bar of this width. share: fraction (0..1) of the bar that is filled, from the left.

@@ -20,8 +20,8 @@ struct ContainerCgroup {
     CgroupOwner owner;
     pid_t process = 0; // first process of a Slurm step; 0: none, or not a step
 };
-// Returns the outermost container cgroups that exist now. All are from one hierarchy: the first hierarchy that has
-// containers of root or, without any, the first that has containers of users.
+// Returns the outermost container cgroups that exist now. All are from one hierarchy: the first that has containers of
+// root. If no hierarchy has any, it is the first that has containers of users.
 std::vector<ContainerCgroup> container_cgroups(const std::string& host_root);
 
 // The target of -c: one cgroup, or all cgroups of a pod, with the cgroups below them.

@@ -155,7 +155,7 @@ public:
     std::vector<pid_t> on_fork(pid_t child, pid_t parent);
     bool contains(pid_t pid) const { return all_.contains(pid); }
     void remove(pid_t pid) { all_.erase(pid); }
-    // Drops forks whose parent has not turned out to be a descendant. Must be called once a second.
+    // Drops fork events whose parent is still not a known descendant. Must be called once a second.
     void drop_unmatched() { unmatched_.clear(); }
 
 private:
