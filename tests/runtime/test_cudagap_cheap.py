@@ -88,4 +88,4 @@ def text():
 @case(each={"--why": ["--why"], "-e": ["-e"], "-l": ["-l", "1ms"], "-H": ["-H", "gap"]})
 def invalid_combinations(arguments):
     tool = Tool("--cheap", *arguments, json=False, banner=False).finish(2)
-    check("--cheap collects no reasons" in tool.error, f"no reason in: {tool.error}")
+    check("--cheap does not trace why threads block" in tool.error, f"no reason in: {tool.error}")

@@ -60,8 +60,9 @@ private:
         return all;
     }
 
-    // Series from the first source that both recordings have. If the tables of a recorded tool lack a count, the count
-    // is 0. If they lack a time, a size or a split measure, the value is unknown.
+    // Returns the series of both recordings from the first source (tool and key) that both have. If a tool was
+    // recorded, but its tables lack a count, the count is 0. If they lack a time, a size, a split measure or an
+    // optional count, the value is unknown.
     std::optional<Pair> pair_of(size_t number)
     {
         const Measure& measure = measures()[number];

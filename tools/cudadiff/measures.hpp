@@ -41,8 +41,8 @@ struct Measure {
     std::string_view split{}; // key by whose values the measure is split; empty: not split
     double percentile = 0;    // for a size: percentile, from 0 to 1
     bool optional = false;    // for a count: recorded only with an option, so a missing count is unknown, not 0
-    std::string_view part{};  // for a ratio: names of its numerator and (whole) denominator
-    std::string_view whole{};
+    std::string_view part{};  // for a ratio: name of the measure in the numerator
+    std::string_view whole{}; // for a ratio: name of the measure in the denominator
 };
 
 std::span<const Measure> measures();

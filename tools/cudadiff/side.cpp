@@ -36,7 +36,8 @@ bool is_possible(double figure)
     return figure >= 0 && figure <= max_figure;
 }
 
-// True if the source reads rows with this "by". Needed for cudatop, which prints several kinds of rows in one table.
+// True if the source reads rows whose JSON key "by" has this value. Tables of cudatop contain several kinds of rows,
+// distinguished by this key.
 bool matches(const Source& source, std::string_view by)
 {
     return source.rows.empty() ? is_main_row(by) : by == source.rows;

@@ -52,7 +52,7 @@ ProcessFacts parse_process_facts(std::string_view stat, std::string_view status,
 
 ProcessFacts process_facts(pid_t pid)
 {
-    // Any thread's files show the sums for the whole process.
+    // If the main thread has exited, read the files of another thread. They show the same sums for the process.
     const pid_t thread = running_thread(pid).value_or(pid);
     const std::string folder = fmt::format("/proc/{}/", thread);
     ProcessFacts facts =

@@ -206,8 +206,8 @@ constexpr auto fields = fields_of<Field<C, K, G>>(
          pressure<PRESSURE_CPU>,
          "Share of the time in which at least one task of the process's cgroup waited for a CPU (PSICPU%), I/O "
          "(PSIIO%) or memory (PSIMEM%); PSI calls this `some`. pressure_of_machine is 1 if the values are for the "
-         "whole machine, because the kernel has none for the cgroup. It has none on cgroup v1, for the root cgroup, "
-         "and if pressure accounting by cgroup is off.",
+         "whole machine, because the kernel has none for the cgroup: on cgroup v1, for the root cgroup, or if pressure "
+         "accounting by cgroup is off.",
          extra},
         {{"PSIIO%", "pressure_io_percent", Unit::percent, 6}, always<C>, pressure<PRESSURE_IO>, "", extra},
         {{"PSIMEM%", "pressure_memory_percent", Unit::percent, 7}, always<C>, pressure<PRESSURE_MEMORY>, "", extra},

@@ -84,7 +84,7 @@ void WakingThreads::forget_idle(uint64_t now_ns)
             idle.push_back(tid);
     });
     for (uint32_t tid : idle) {
-        // Check again, because the thread may have woken another thread while the table was read, which takes some ms.
+        // Check again: reading the table takes some ms, and the thread may have woken a CUDA thread in this time.
         const auto thread = table_.find(tid);
         if (thread && is_idle(*thread) && table_.erase(tid))
             std::atomic_ref(marks_[tid % marks_.size()]).fetch_sub(1);

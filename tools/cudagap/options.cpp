@@ -52,7 +52,7 @@ void validate_options(Settings& settings, const Options& options)
     if (s.why && (s.events || s.histogram() || s.by))
         throw UsageError("--why prints a sentence for each process: leave out --by, -e and -H");
     if (s.cheap && (s.why || s.events || s.histogram() || s.least_ns))
-        throw UsageError("--cheap collects no reasons: leave out --why, -e, -l and -H");
+        throw UsageError("--cheap does not trace why threads block: leave out --why, -e, -l and -H");
     if (s.why && options.interval)
         throw UsageError("--why reports once: leave out the interval (-d 10s observes for longer)");
     s.events |= !s.why && s.least_ns && !s.histogram();

@@ -91,9 +91,9 @@ constexpr F fields[] = {
     {{"CAPTURES", "captures", Unit::count, 8},
      where_many,
      count_of<&G::captures>,
-     "Captures that ended with a graph. In text, this column and INSTANT are not shown if each row is one graph, "
-     "because a capture belongs to no such row. With `--summary`, text shows them and LAUNCHES only if `--columns` "
-     "selects them."},
+     "Captures that ended with a graph. In text, this column and INSTANT are not shown if each row is one executable "
+     "graph, because captures belong to none of them. With `--summary`, text shows them and LAUNCHES only if "
+     "`--columns` selects them."},
     {{"CAPT/s", "captures_per_second", Unit::rate, 6},
      in_summary,
      rate_of<&G::captures>,
@@ -179,7 +179,7 @@ constexpr F fields[] = {
     {{"", "instantiate_total_ns", Unit::count},
      [](const C& c) { return c.settings.exec ? Shown::no : Shown::json; },
      count_of<&G::instantiate_ns>,
-     "Time spent in instantiations, in rows that are not single graphs."},
+     "Time spent in instantiations. Shown only if rows are not single executable graphs."},
     {{"UPDATES", "updates", Unit::count, 7},
      where_updated,
      count_of<&G::updates>,

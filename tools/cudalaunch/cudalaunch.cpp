@@ -99,7 +99,8 @@ RunPlan CudaLaunch::plan()
 std::vector<Program> CudaLaunch::programs() const
 {
     constexpr std::string_view unnamed = "devices are unknown, and no kernel names are learned from lookups";
-    // Captures and graphs are traced in the driver API, even if launches are counted in the runtime API.
+    // The consequence if probes of the driver API fail. Captures and graphs are traced there, even if launches are
+    // counted in the runtime API.
     constexpr std::string_view uncaptured = "captured kernels count as launched";
     std::vector<Program> all{
         {"launch", counted(), launch_calls, follows_calls(), "", true, !follows_calls()},

@@ -20,7 +20,7 @@ Cell share_of_time(const G& group, const C& context)
     return had > 0 ? Cell(100 * static_cast<double>(group.total_ns) / had) : Cell();
 }
 
-// How the row's waits were found: "calls" by probes; "stacks" on the stacks of threads, for waits that began before
+// How the row's waits were found. "calls": by probes. "stacks": on the stacks of threads, because they began before
 // tracing.
 std::string_view source_of(const G& group)
 {
@@ -85,8 +85,8 @@ constexpr Field<C, K, G> fields[] = {
     {{"p50(us)", "duration_p50_ns", Unit::ns_as_us, 9},
      always<C>,
      duration_percentile<50>,
-     "Median, 95th and 99th percentile of the durations of calls that returned in the interval, to within about 6%. A "
-     "duration includes time before the interval.",
+     "Median, 95th and 99th percentile of the durations of calls that returned in the interval, to within about 6%. If "
+     "a call began before the interval, its duration includes the time before.",
      extra},
     {{"p95(us)", "duration_p95_ns", Unit::ns_as_us, 9}, always<C>, duration_percentile<95>, "", extra},
     {{"p99(us)", "duration_p99_ns", Unit::ns_as_us, 8}, always<C>, duration_percentile<99>},

@@ -11,7 +11,8 @@ namespace {
 
 constexpr unsigned full_scans = 8; // number of scans of all threads; later scans cover only threads that were found in
                                    // a wait
-// A running thread's registers and stack are not read at the same moment, so a single empty answer may be wrong.
+// A thread is taken to be in no wait after this many answers of the helper that found none. A single such answer may be
+// wrong, because a running thread's registers and stack are not read at the same moment.
 constexpr unsigned empty_answers_max = 3;
 constexpr unsigned confirmations = 2;
 constexpr size_t processes_max = 1024;

@@ -104,7 +104,8 @@ void Waiting::add_part(std::vector<Part>& parts, const wait_call& call, uint64_t
     const bool reported = call.since_ns < begin_ns_ && begin_ns_ - call.since_ns >= least_ns;
     const uint64_t from = reported ? begin_ns_ : call.since_ns;
     uint64_t until = state == State::waiting ? end_ns_ : call.ended_ns;
-    if (state == State::ended) // the last report may have counted the wait beyond ended_ns
+    // If the end was noticed late, ended_ns is before begin_ns_, up to which the last report has counted the wait.
+    if (state == State::ended)
         until = std::max(from, std::min(until, end_ns_));
     if (until - call.since_ns >= least_ns)
         parts.push_back({.key = call.key,

@@ -16,7 +16,7 @@
 namespace gpusnoop::cudatop {
 namespace {
 
-constexpr double low_cost_percent = 5; // percent of one CPU
+constexpr double low_cost_percent = 5; // overhead that is not worth a warning, in percent of one CPU
 
 // "950", "12.3k", "4.1M"
 std::string decimal(double n)

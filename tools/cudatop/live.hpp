@@ -34,7 +34,7 @@ public:
     void add(std::span<const CallDelta> calls, std::span<const Waiting::Part> waits, double seconds);
 
     std::span<const CallDelta> calls() const { return calls_.rows(); }
-    // Waits that were unfinished at a report, with their time summed over all intervals.
+    // Waits that were unfinished at the end of at least one interval, with their time summed over all intervals.
     std::vector<Waiting::Part> waits() const;
     double seconds() const { return seconds_; }
     int64_t grown_bytes(const Holdings& holdings) const; // memory held now minus memory held when the page was opened

@@ -20,7 +20,8 @@ std::string shown_gpus(const OnGpus& on);
 // Memory in bytes as the driver reports it, including contexts and allocations made before tracing began. If rows are
 // GPUs, returns the memory that all processes use.
 std::optional<uint64_t> memory_by_driver(const Key& key, const Group& group, const Context& context);
-// Share of the GPU's time or units that the row's processes use, in percent.
+// Use of the GPU by the row's processes, in percent: of time (sm_percent, sdma_percent) or of compute units
+// (cu_percent).
 Cell use_percent(const Key& key, const Group& group, const Context& context, std::optional<double> NvmlUse::*figure);
 // Returns "nvml" or "kfd"; empty if the row uses GPUs of both drivers.
 std::string_view driver_memory_source(const Group& group, const Context& context);

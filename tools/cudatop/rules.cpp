@@ -312,8 +312,8 @@ constexpr Rule table[] = {
      "60 s (alarm if their calls fail)",
      "cudatop --why -d 60s", restarts, false, true},
     {"grows",
-     "device memory grows by at least 1 MiB/s without a free, for 2 s and two reports: a leak? (warning after 10 s, or "
-     "if the GPU will be full within 10 min; alarm: within 2 min)",
+     "device memory grows by at least 1 MiB/s without a free, for 2 s and in two or more intervals: a leak? (warning "
+     "after 10 s, or if the GPU will be full within 10 min; alarm: within 2 min)",
      "gpualloc -p PID --leaks", grows},
     {"copies", "at least 500 copies/s, 90% of them under 64 KiB (warning if 90% are synchronous)",
      "cudamemcpy -p PID -U", copies},
@@ -327,7 +327,7 @@ constexpr Rule table[] = {
      "for 3 s, the GPUs of the process are under 20% busy (NVML), and the thread that launches most (10 launches/s or "
      "more) is asleep or blocked 60% of the time, without counting waits for the GPU",
      "cudagap -p PID --why", idles},
-    {"captures", "at least 2 graph captures or instantiations per second, for 2 s and two reports",
+    {"captures", "at least 2 graph captures or instantiations per second, for 2 s and in two or more intervals",
      "cudagraph -p PID --storms", captures},
     {"launches", "a thread spends 60% of its time in launch calls (launch-bound); needs --latency",
      "cudalaunch -p PID -l", launches},

@@ -76,8 +76,7 @@ DetailPart StackSamples::part(std::string_view calls, std::string_view title, co
         part.below.push_back(std::move(lines));
     }
     part.lines.push_back(
-        fmt::format("{} stacks sampled: about 100 per second and thread, or every one of the {} if there are fewer",
-                    samples, calls));
+        fmt::format("{} stacks sampled: all {}, or about 100 per second and thread if there are more", samples, calls));
     return part;
 }
 

@@ -25,7 +25,7 @@ void validate_options(Settings& settings, Options& options)
     else if (!options.columns.empty())
         throw UsageError("--leaks and --exited have columns of their own: leave out --columns");
     s.latency |= s.events || s.histogram_of == Measure::latency;
-    s.view.vendor = false;              // the address of held memory does not reveal its vendor
+    s.view.vendor = false;              // the vendor of held memory is not recorded
     s.view.layer = options.failed_only; // memory allocated through one layer may be freed through the other
     s.operation = s.histogram_of == Measure::latency || options.failed_only;
     CallView& view = s.view;

@@ -224,9 +224,10 @@ void GpuSpend::keep_sums(uint64_t wall_ns)
     if (!state_)
         return;
     if (back_ns > min_warning_ns)
-        warn(fmt::format("the clock was set back by {}: state file '{}' keeps its totals, and its start time moves "
-                         "back by the same amount; check the clock",
-                         time_text(back_ns), printable(settings_.state)));
+        warn(fmt::format(
+            "the clock was set back by {}: the totals in state file '{}' stay valid, and their start time is "
+            "moved back by the same amount; check the clock",
+            time_text(back_ns), printable(settings_.state)));
     try {
         state_->write(sums_);
         unsaved_.reset();

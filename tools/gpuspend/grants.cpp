@@ -18,7 +18,8 @@ constexpr uint64_t scan_interval_ns = 5'000'000'000;
 
 } // namespace
 
-// Reads the checkpoint at once, because the list of devices may have no other source.
+// Reads the checkpoint before the first refresh(), because the list of devices (MachineGpus), which refresh() needs,
+// may have no other source.
 Grants::Grants(const std::string& host_root) : host_root_(host_root), owners_(host_root)
 {
     read_checkpoint();

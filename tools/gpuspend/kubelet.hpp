@@ -16,7 +16,8 @@ namespace gpusnoop {
 struct Grant {
     std::string pod_uid, container;
     std::string device; // "GPU-<uuid>", "MIG-<uuid>", or another plugin's name
-    uint64_t parts = 1; // number of replicas allocated to the container
+    uint64_t parts = 1; // number of the device's replicas that are allocated to the container; 1 if the device is not
+                        // shared
 };
 
 struct KubeletDevices {

@@ -47,8 +47,8 @@ private:
 };
 
 // Decides when to scan the processes of a silent communicator (one without new calls). Most silent communicators are
-// merely idle, and a scan is expensive because waits must be traced for it. So a silent communicator is scanned for a
-// few seconds, then again after pauses that double each time.
+// merely idle. Scans are expensive, because they require that waits for the GPU are traced. So a silent communicator is
+// scanned for a few seconds, then again after pauses that double each time.
 class IdleScans {
 public:
     // Enough scans for a verdict, which needs two results that agree. The result of a scan arrives by the next scan.

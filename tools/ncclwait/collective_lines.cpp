@@ -11,8 +11,8 @@ namespace gpusnoop {
 namespace {
 
 constexpr size_t max_pending_lines = 4096; // limit of lines held back, per communicator
-// A line is held back until each rank enters its next collective. For a rank that has waited for the GPU, it is held
-// back at most this long after that wait.
+// A line is held back until each of its ranks enters its next collective. If a rank's wait for the GPU has already
+// returned, the line is not held back for this rank longer than max_wait_ns after the wait.
 constexpr uint64_t max_wait_ns = 2'000'000'000;
 
 } // namespace

@@ -306,9 +306,9 @@ constexpr int64_t shift_max = 128; // one rank may be at most this many calls ah
 constexpr int64_t waits_to_align = 4;
 // A shift s pairs call i of one rank with call i + s of the other. A pair is impossible if one rank's wait for the call
 // returned before the other rank made the call. Even the correct shift has such pairs, because some waits are for other
-// streams. The best shift is returned only if it is clear: every other shift must have at least min_margin more pairs
-// of unlike calls or more impossible pairs. The best shift may have at most max_impossible impossible pairs. Both
-// limits are fractions.
+// streams. The best shift has the lowest fraction of pairs with unlike calls and, among equals, the lowest fraction of
+// impossible pairs. It is returned only if, for every other shift, one of these fractions is higher by more than
+// min_margin. Its own fraction of impossible pairs must not exceed max_impossible.
 constexpr double min_margin = 0.2, max_impossible = 0.5;
 
 } // namespace

@@ -19,8 +19,7 @@ constexpr size_t max_rank_callers = 64;                // limit of calling threa
 constexpr size_t pattern_calls = 512;                  // number of calls compared to align ranks
 constexpr size_t calls_to_align = 16;                  // number of calls per rank to collect before aligning. From the
                                                        // third join() on, one queued call per rank suffices
-constexpr int64_t unknown_position = int64_t{1} << 40; // number given to the first call of a rank whose creation was
-                                                       // not traced
+constexpr int64_t unknown_position = int64_t{1} << 40; // number of the first queued call of a rank that must be aligned
 
 } // namespace
 

@@ -4,9 +4,9 @@
 // All ranks of a communicator issue the same collectives in the same order, so the n-th calls of all ranks form one
 // collective. Each rank has a queue of arrivals. When no queue is empty, the fronts of all queues form one collective.
 // A rank whose creation was traced starts with call 0. An older rank starts at an unknown position. Such a rank is
-// aligned with another one: calls are matched so that operations and sizes agree, and so that no rank's wait for a call
-// returned before the other rank entered that call. Timestamps cannot align ranks: a slow rank's call n may be closer
-// in time to the others' call n+1.
+// aligned with another one: their calls are matched so that operations and sizes agree. A wait for a collective cannot
+// return before all ranks have entered it, so matches that contradict this are avoided. Timestamps cannot align ranks:
+// a slow rank's call n may be closer in time to the others' call n+1.
 #pragma once
 
 #include "attach/probes.hpp"

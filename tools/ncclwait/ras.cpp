@@ -176,7 +176,8 @@ RasClient::Answer body_of(const std::string& all)
     if (!all.starts_with("SERVER PROTOCOL ") || second == all.npos)
         return {.text = {}, .error = "the listener is not NCCL's RAS service"};
     if (std::string_view(all).substr(first + 1, second - first - 1) != "OK")
-        return {.text = {}, .error = "NCCL is older than 2.28.7, which has no JSON output; use ncclras instead"};
+        return {.text = {},
+                .error = "NCCL is older than 2.28.7, so its RAS service has no JSON output; use ncclras instead"};
     return {.text = all.substr(second + 1)};
 }
 
