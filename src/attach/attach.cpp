@@ -129,8 +129,8 @@ Attacher::Attached Attacher::attach_waiting()
 
 void Attacher::scan_at_start()
 {
-    // Probes are attached to installed drivers before a process maps them. For a cgroup this is not possible, because
-    // its future members are unknown.
+    // Installed drivers are probed before a process maps them. If each process has its own probes, this is not possible
+    // for processes that are not known yet, such as future members of a cgroup.
     std::vector<Targets::Scan> scans;
     for (pid_t pid : scope_.processes())
         scans.push_back({pid});

@@ -43,7 +43,7 @@ private:
     Tier best_;
     Tier tier_;
     bool forced_;
-    std::optional<Refusal> first_;            // first refusal since the last program was left out
+    std::optional<Refusal> first_;            // first refusal since the tiers were last tried from best_ on
     std::map<std::string, Refusal> left_out_; // one per left-out hook or program, by name
 };
 

@@ -92,8 +92,8 @@ inline uint32_t row_number(std::span<const Probe> probes, const CallSet& calls)
 inline constexpr CallSet launch_calls =
     calls_of({KIND_LAUNCH, KIND_LAUNCH_LEGACY, KIND_LAUNCH_LIST, KIND_LAUNCH_ITEMS, KIND_GRAPH_LAUNCH, KIND_HOST_FUNC});
 
-// True for the most frequently called function of each kind. Such a function may have its own BPF program, which is
-// faster because the number of the function's row is a constant.
+// True for the most frequently called function of each kind. Such a function may have its own BPF program. That program
+// is faster, because the function's row_number() is a constant in it.
 constexpr bool is_often(const probe_row& row)
 {
     return row.often && !row.per_thread_stream;

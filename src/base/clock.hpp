@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clock readings, the error of the wall clock, and local time as text.
+// Clock readings, the kernel's estimate of the wall-clock error, and local time as text.
 #pragma once
 
 #include <algorithm>

@@ -219,7 +219,7 @@ public:
     explicit DispatchTables(const Elf& elf) : elf_(elf), image_(elf) {}
 
     struct Target {
-        uint64_t address = 0;       // address of the function that receives the arguments
+        uint64_t address = 0;       // address of the function to which the call is forwarded
         uint8_t whole = 0, low = 0; // same meaning as in Dispatch
     };
     // Returns nullopt if the function does anything but forward, or if the table entry is unknown.

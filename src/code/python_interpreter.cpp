@@ -117,7 +117,7 @@ std::array<bool, keys> keys_read_by(const Code& code, uint64_t runtime, const Th
     return found;
 }
 
-// Returns the offset, from pthread_self(), of the slot for the key that holds the thread state.
+// Finds the pthread key that holds the thread state. Returns the offset of the key's slot from pthread_self().
 std::optional<int32_t> slot_of_key(std::span<const KnownThread> threads, const Code& get_state, uint64_t runtime,
                                    const ThreadStorage& storage, const ReadMemory& read)
 {

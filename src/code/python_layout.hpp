@@ -30,12 +30,13 @@ struct PythonVersion {
 // Returns nullopt if the version is not supported.
 std::optional<PythonVersion> python_version(unsigned minor);
 
-// Parses _Py_DebugOffsets, which free-threaded builds also have. runtime: the first bytes of _PyRuntime. Returns
-// nullopt if they contain no debug offsets or invalid ones.
+// Contents of _Py_DebugOffsets.
 struct PythonOffsets {
     PythonVersion version;
-    bool free_threaded = false;
+    bool free_threaded = false; // true for a free-threaded build, which also has _Py_DebugOffsets
 };
+// Parses _Py_DebugOffsets. runtime: the first bytes of _PyRuntime. Returns nullopt if they contain no debug offsets or
+// invalid ones.
 std::optional<PythonOffsets> debug_offsets(std::span<const uint8_t> runtime);
 
 // Layout of glibc's thread-local storage, and parsers of code that accesses it, for one architecture.

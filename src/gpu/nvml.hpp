@@ -55,7 +55,8 @@ class NvmlSymbols {
 public:
     explicit NvmlSymbols(void* library) : library_(library) {} // keep the library open while calling its functions
 
-    // Sets `function` to the first of the names that exists. If none exists, returns false and does not change it.
+    // Sets `function` to the first of the named functions that the library has. If it has none, returns false and
+    // leaves `function` unchanged.
     template<class Function>
     bool find(Function& function, std::initializer_list<const char*> names) const
     {

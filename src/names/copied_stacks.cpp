@@ -149,7 +149,8 @@ const CopiedStacks::Stack* CopiedStacks::find(int32_t stack)
     if (known == known_.end())
         return nullptr;
     send();
-    while (awaited_.contains(stack) && reader_.wait()) { // answers arrive in the order of the questions
+    // Questions are answered in order, so questions that were queued earlier must be sent and answered first.
+    while (awaited_.contains(stack) && reader_.wait()) {
         const size_t before = queue_.size();
         send();
         if (queue_.size() == before)

@@ -220,7 +220,7 @@ bool KernelNames::apply(Message message)
     if (known == process.handles.end() || known->second.name.text.empty()) {
         set_name(process, answer->handle, {std::move(answer->name), answer->source});
         drop_unread(process, answer->handle);
-    } else if (Known& named = known->second; // keeps a name that was learned in the meantime
+    } else if (Known& named = known->second; // a known name is kept; the answer may add its readable form
                named.name.is_mangled && answer->name_hash == std::hash<std::string>()(named.name.text)) {
         keep_readable(named.name.text, answer->name);
         set_readable(process, named, answer->name);
@@ -253,7 +253,7 @@ bool KernelNames::advance()
         if (!found.kernels.empty())
             cache_.keep(ended.build_id, ended.file_size, found);
         post_scan_result(ended, found);
-        reader_.wait(); // ensures that the next lookup uses the result
+        reader_.wait(); // wait for the name helper to process the scan result, so that the next lookup uses it
     }
     reader_.poll();
     if (!std::exchange(learned_more_, false))

@@ -43,7 +43,7 @@ bool is_kernel_name(std::string_view name)
 // Addresses by which a file's code can call a function.
 struct Target {
     std::set<uint64_t> entries; // the function itself, and the linker stubs that jump to it
-    std::set<uint64_t> slots;   // pointers to the function
+    std::set<uint64_t> slots;   // addresses of pointers to the function
 
     bool empty() const { return entries.empty() && slots.empty(); }
     bool matches(const Branch& b) const

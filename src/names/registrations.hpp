@@ -13,7 +13,7 @@
 
 namespace gpusnoop {
 
-// A call instruction. window: number of code bytes before the call that set its arguments.
+// A call instruction. window: number of bytes before the call that are decoded to find its arguments.
 struct CallSite {
     uint64_t address = 0;
     uint32_t window = 0;

@@ -219,9 +219,9 @@ std::vector<uint64_t> UserStacks::by_frame_pointers(int32_t stack, uint64_t call
     return addresses;
 }
 
-// Replaces each native frame of the interpreter loop by the Python frames that it runs. A loop's frames end before the
-// next frame with from_c set: that frame called native code, which then started this loop, so it belongs to the next
-// outer loop. If the copy of the stack ends before all Python frames are shown, the other Python frames are appended.
+// Replaces each native frame of the interpreter loop by the Python frames that it runs. These frames end before the
+// next frame with from_c set. That frame belongs to an outer loop: it called the native code that started this loop. If
+// the copy of the stack ends before all Python frames are shown, the other Python frames are appended.
 Frames UserStacks::with_python(const ImageId& image, const PythonStacks::Stack& stack, std::span<const uint64_t> native)
 {
     Frames frames;

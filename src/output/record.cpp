@@ -50,8 +50,7 @@ public:
     bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override { return false; }
 
 private:
-    // Adds a text to the current list. A list is created as a list of numbers, and becomes a list of texts with its
-    // first text.
+    // Adds a text to the current list. A new list is a list of numbers; its first text turns it into a list of texts.
     void add(std::string text)
     {
         Record::Value& list = to_.back().second;

@@ -351,7 +351,7 @@ std::vector<std::string> Moments::missing() const
     if (unread_.damage.cut_off)
         all.emplace_back("the recording is truncated: its incomplete last line was skipped");
     if (const uint64_t lines = unread_.not_json + unread_.damage.long_lines)
-        all.push_back(fmt::format("{} lines of the recording are not JSON of {}", lines, tool_));
+        all.push_back(fmt::format("{} lines of the recording are not JSON output of {}", lines, tool_));
     if (unread_.damage.bytes)
         all.push_back(fmt::format("{} bytes of the recording are damaged", unread_.damage.bytes));
     if (unread_.other_schema)

@@ -296,7 +296,7 @@ std::optional<int> CpuHotplug::parse(std::string_view uevent)
 
 // Remembers one running thread of the process and waits for the exit of that thread, instead of searching for running
 // threads at every exit. No exit of a process is overlooked: the kernel marks a thread as exiting before it reports the
-// exit (do_exit()), so the exit of the remembered thread is always reported later.
+// exit (do_exit()). A remembered thread is not marked yet, so its exit will still be reported.
 ProcessExits::Exit ProcessExits::thread_exited(pid_t pid, pid_t tid)
 {
     const auto known = last_running_.find(pid);

@@ -239,7 +239,8 @@ KernelCallRows::KernelCallRows(int table_fd, int front_fd, uint8_t& generation, 
       places_(max_entries(front_fd)), front_(front_fd, places_), generation_(generation), shares_(shares)
 {}
 
-// Key of a front row; its pid is 0 if the row is free.
+// Returns the key of a front row, that is, of a CPU's own row (see front_bits_for()). The key's pid is 0 if the row is
+// free.
 call_key KernelCallRows::key_at(size_t place) const
 {
     const volatile uint64_t* words = reinterpret_cast<const volatile uint64_t*>(&front_[place].key);

@@ -109,9 +109,8 @@ public:
     using GivesUp = std::function<bool(std::chrono::nanoseconds stalled)>;
     virtual void give_up_when(GivesUp gives_up) { gives_up_ = std::move(gives_up); }
 
-    // An output may consist of an output for people (text) and an output for programs (such as JSON). for_people() and
-    // for_programs() return these two, or null if there is none. Any other output returns itself from one of the two
-    // functions.
+    // for_people() returns the output for people (text), and for_programs() the output for programs (such as JSON);
+    // null if there is none. An output that does not combine two outputs returns itself from one of these functions.
     virtual Output* for_people() { return this; }
     virtual Output* for_programs() { return nullptr; }
     // Returns the output that writes the table's row with this index; null if none does. most: maximum number of rows

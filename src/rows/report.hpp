@@ -77,15 +77,16 @@ Cell per_second(uint64_t n, const Context& c)
     return static_cast<double>(n) / c.seconds;
 }
 
-// Value of a field: this member of the group.
+// Computes a field: the value of the group's member `member`.
 template<auto member>
 constexpr auto count_of = [](const auto&, const auto& g, const auto&) { return Cell(uint64_t{g.*member}); };
 
-// Value of a field: this member of the group, per second.
+// Computes a field: the value of the group's member `member`, per second.
 template<auto member>
 constexpr auto rate_of = [](const auto&, const auto& g, const auto& c) { return per_second(g.*member, c); };
 
-// Value of a field in text output: this member of the group, per second, rounded down to a whole number.
+// Computes a field for text output: the value of the group's member `member`, per second, rounded down to a whole
+// number.
 template<auto member>
 constexpr auto whole_rate_of = [](const auto&, const auto& g, const auto& c) {
     return Cell(static_cast<uint64_t>(static_cast<double>(g.*member) / c.seconds));

@@ -323,7 +323,7 @@ bool CallTool::tick(Output&)
 }
 
 // Reads the kernel's table. Called before each report, at the start and end of each sampling window, and at each tick.
-// A tick calls it after it has recorded the exits of processes, and before it erases their state.
+// At a tick, this must be after the exits of processes are recorded, and before their state is erased.
 void CallTool::read_rows()
 {
     if (!settings_.events)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Base class of tools that count calls: their shared options, and the processing of calls from the kernel side's table
-// to the output. Each tool defines its columns and which calls it counts.
+// Base class of tools that count calls. It defines their shared options, reads the kernel side's table of calls, and
+// passes the calls on to the tool. Each tool defines its columns and which calls it counts.
 #pragma once
 
 #include "base/bpf_map.hpp"

@@ -136,8 +136,8 @@ void raise_descriptor_limit()
     need(least);
 }
 
-// Counts all maps and programs of the object. Does not add the number of descriptors that are open now, because some
-// versions of libbpf (1.4) have already opened descriptors for a few maps and programs.
+// Each map and program of the object needs a descriptor. The number of descriptors that are open now is not added: with
+// some versions of libbpf (1.4), it already includes a few maps and programs, which would be counted twice.
 void check_descriptors(const bpf_object* object, size_t processes)
 {
     // Descriptors for streams, timers, signals, helpers' sockets, file watches and libbpf's links (27 after attaching

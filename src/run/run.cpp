@@ -115,7 +115,7 @@ void Run::trace()
     started_ns_ = clock_ns(CLOCK_MONOTONIC);
     const uint64_t attached_ns = clock_ns(CLOCK_BOOTTIME);
     const Running running{.loop = *loop_,
-                          .since_ns = program_ ? 0 : attached_ns, // a started program has made no calls yet
+                          .since_ns = program_ ? 0 : attached_ns, // 0: all calls of a started program are traced
                           .report = [this] { report(); },
                           .attached = [this] { return attached(); },
                           .lost = [this] { return losses_->sum(); },

@@ -49,9 +49,9 @@ void refuse_name(std::string_view text)
         return;
     const std::string_view name = text.substr(0, comm_max);
     const std::string users = cuda_processes_named(name);
-    throw UsageError(fmt::format("a process id (-p) must be a number, not '{}'; for a name there is -n: -n {}{}{}",
-                                 text, name.find_first_not_of(plain) == name.npos ? name : "NAME",
-                                 users.empty() ? "" : "; ", users));
+    throw UsageError(fmt::format("a process id (-p) must be a number, not '{}'; to select by name: -n {}{}{}", text,
+                                 name.find_first_not_of(plain) == name.npos ? name : "NAME", users.empty() ? "" : "; ",
+                                 users));
 }
 
 } // namespace

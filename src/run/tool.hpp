@@ -39,9 +39,11 @@ struct Filters {
     Tier tier = Tier::session;
     bool returns = true; // true if return probes may be used, because they kill no target
     bool pids = false;   // filter by pid, because other processes have the probes too
-    // true if only programs of the second attachment (COOKIE_SECOND), whose probes are system-wide, filter by pid
+    // if true, only programs of the second attachment (COOKIE_SECOND) filter by pid, because only their probes are
+    // system-wide
     bool pids_of_second = false;
-    cgroup_controller v1 = CONTROLLER_NONE; // cgroup v1 hierarchy whose paths identify processes, if mounted
+    // controller of the cgroup v1 hierarchy from which cgroup ids and paths are read; CONTROLLER_NONE: none
+    cgroup_controller v1 = CONTROLLER_NONE;
     bool cgroups = false;
     bool cgroups_v1 = false;             // the cgroup filter refers to the v1 hierarchy
     bool guarded = false;                // disable preemption, because the kernel runs the programs on a per-CPU stack

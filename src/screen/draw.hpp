@@ -10,7 +10,7 @@
 namespace gpusnoop {
 
 // Draws the whole screen in the size of the canvas, which may differ from state.size. If the snapshot is new, call
-// clamp() first.
+// clamp(state, snapshot) first.
 void draw(Canvas& canvas, const ScreenState& state, const Snapshot& snapshot);
 
 // Draws the last line: the prompt, a message, or key hints.

@@ -152,7 +152,7 @@ std::vector<Action> press(ScreenState& state, const Snapshot& snapshot, Key key)
 // shorter.
 void clamp(ScreenState& state, const Snapshot& snapshot);
 
-// Returns the settings that differ from the initial options, without colours.
+// Returns the settings that differ from the initial options, except Preferences::colours.
 Preferences chosen(const ScreenState& state, const ScreenOptions& initial);
 
 std::string interval_text(std::chrono::nanoseconds interval); // such as "0.5s"

@@ -116,8 +116,8 @@ void ContainerRecord::set_label(std::string_view key, std::string_view value)
 {
     set_plain_label(*this, key, value);
     add_label(*this, key, value);
-    // The value is JSON with all labels that the kubelet has set. Some versions of CRI-O do not also set them as
-    // separate annotations.
+    // The value is JSON with all labels that the kubelet has set. It must be parsed, because some versions of CRI-O do
+    // not store these labels as separate annotations.
     if (key == "io.kubernetes.cri-o.Labels")
         each_json_string(value, [&](const JsonPath& at, const std::string& text) {
             if (at.size() != 1)
@@ -201,7 +201,7 @@ constinit const std::array<ContainerRuntime, 5> container_runtimes = {{
                  "run/k0s/containerd/io.containerd.runtime.v2.task/*"},
      .record = "config.json",
      .read = read_containerd_task},
-    {.name = "cri-o", .prefixes = {"crio", "cri-o"}}, // its records are in podman's storage, in the next row
+    {.name = "cri-o", .prefixes = {"crio", "cri-o"}}, // its records are in podman's storage: see the next row
     {.name = "podman",
      .prefixes = {"libpod", "libpod-payload"},
      .folders = {"run/containers/storage/overlay-containers",           // CRI-O

@@ -68,7 +68,7 @@ public:
     // True if one of the images may have made calls before tracing began. These calls are not recorded.
     bool any_began_before_tracing(const std::set<ImageId>& images) const;
 
-    // Sets the processes whose counts are estimates, by pid.
+    // Sets the processes whose counts are estimates, and their precision. The keys are pids.
     void set_sampled(std::map<uint32_t, Sampled> sampled) { sampled_ = std::move(sampled); }
     // Returns the precision of the process that was sampled least; nullopt if no process has estimates.
     std::optional<Sampled> sampled(const std::set<ImageId>& images) const;

@@ -59,7 +59,7 @@ def name_instead_of_a_pid():
     wait_until((harness.here / "named").exists, "the thread has its name")
     kill_at_end(subprocess.Popen([shutil.copy("/bin/sleep", harness.here / f"{tag}-b"), "600"]))
     message = refused_text(["-p", tag])
-    check(f"'{tag}'; for a name there is -n: -n {tag}; process {workload.pid} ({tag}-a) maps CUDA\n" in message, message)
+    check(f"'{tag}'; to select by name: -n {tag}; process {workload.pid} ({tag}-a) maps CUDA\n" in message, message)
     check(refused_text(["-p", "no\x1b[2Jname"]).endswith("-n NAME\nTry 'cudalaunch --help'.\n"), "the message repeats a name with control characters")
     check("-n " not in refused_text(["-p", "1x"]), "the message about a mistyped number suggests -n")
 
