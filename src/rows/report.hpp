@@ -234,8 +234,8 @@ std::vector<const Field<C, K, G>*> all_fields(std::span<const Field<C, K, G>> ow
     return all;
 }
 
-// Checks --columns and -s. Throws UsageError for an unknown header or JSON key, and Answer for --columns help or
-// --columns json.
+// Checks --columns and -s. Throws UsageError for an unknown header or JSON key. For --columns help and --columns json,
+// throws Answer with the list of columns.
 template<class K, class G, class C>
 void check_fields(std::span<const Field<C, K, G>> own, const Options& options, const std::string& sort,
                   const std::vector<OtherColumns>& others)

@@ -126,7 +126,7 @@ public:
     // Replaces the --help text of a shared option.
     void explain(std::string_view long_name, const std::string& help);
 
-    // Throws UsageError if the arguments are invalid, and Answer for --help and --version.
+    // Throws UsageError if the arguments are invalid. For --help and --version, throws Answer with the text to print.
     void parse(int argc, char** argv);
 
     // Long names of the options that the user gave, such as "--pid".

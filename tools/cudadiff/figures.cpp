@@ -81,7 +81,8 @@ void Figures::require_units()
                     "record graph launches with cudalaunch, cudagraph or cudatop, and kernels with cudalaunch");
 }
 
-// The number by which a block's values are divided; 0 if the block has no value.
+// The divisor of the block's values: its duration in seconds, or its number of units of work. 0 if that number is
+// unknown; the block then has no value.
 double Figures::divisor(const Block& block, const Series& series)
 {
     if (unit_.kind == WorkUnit::Kind::second)

@@ -126,8 +126,8 @@ constexpr auto fields = fields_of<Field<C, K, G>>(
         {{"", "other_syscall", Unit::count},
          json_only<C>,
          [](const K&, const G& g, const C&) { return cell_if(g.other_syscall); },
-         "Number of a system call, on this architecture: the last one that counted as OTHER% in the thread with the "
-         "most OTHER% time."},
+         "Number (specific to the architecture) of the last system call whose time counted as OTHER%, in the thread "
+         "with the most OTHER% time."},
     },
     part_fields<TIME_LAUNCH, TIME_COPY, TIME_WAIT, TIME_MEMORY, TIME_CALL>,
     {

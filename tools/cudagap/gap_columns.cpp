@@ -132,9 +132,9 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
              const std::string_view name = block_end_name(l.call.gap.waker.by);
              return name.empty() ? Cell() : Cell(std::string(name));
          },
-         "The event that ended the longest blocked period: `thread` (see waker_pid); `timeout` (of the system call "
-         "itself); `signal` (sent by a timer or I/O; a signal sent by a thread counts as `thread`); `interrupt` (of "
-         "the network, another timer, or another device)."},
+         "The event that ended the longest blocked period: a wakeup by another `thread` (see waker_pid); the `timeout` "
+         "of the system call in which the thread blocked; a `signal` that a timer or I/O sent (one sent by a thread "
+         "counts as `thread`); or an `interrupt` of the network, another device, or a timer other than that timeout."},
         {{"", "waker_pid", Unit::count},
          json_only<C>,
          of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.pid}; }>,

@@ -13,7 +13,8 @@ void add_options(CommandLine& line, Settings& settings)
 {
     const std::pair<const char*, const char*> refused[] = {
         {"--failed", "-x filters single calls, which cudagap does not show"},
-        {"--table-rows", "--table-rows is for tables of calls; cudagap has room for 16384 threads"},
+        {"--table-rows", "--table-rows sizes the kernel's table of calls, which cudagap does not use; its table has "
+                         "room for 16384 threads"},
     };
     for (const auto& [option, why] : refused)
         line.refuse(option, why);

@@ -87,7 +87,8 @@ CudaGraph::CudaGraph() : CallTool(about, settings_)
               settings_.summary);
     line.number_or_none("--storms", "N", "processes that capture or instantiate graphs more than N times a minute (6)",
                         settings_.storms, {1, 1 << 20}, "6");
-    line.text("--warm-up", "SEC", "with --storms: ignore the first SEC seconds (or 5m) of a process (60)",
+    line.text("--warm-up", "SEC",
+              "with --storms: ignore a process for SEC seconds (or 5m) after its first capture or instantiation (60)",
               [&warm_up_s = settings_.warm_up_s](const std::string& text) {
                   using namespace std::chrono_literals;
                   warm_up_s = std::chrono::duration<double>(time_argument("--warm-up", text, "s", 0ns, 240h)).count();

@@ -30,7 +30,8 @@ std::span<const LineField> line_fields();
 // Validates the options and derives settings from them. Throws UsageError.
 void validate_options(Settings& settings, const Options& options);
 
-// Throws UsageError if --columns or -s names an unknown column, and Answer for --columns help.
+// Throws UsageError if --columns or -s names an unknown column. For --columns help, throws Answer with the list of
+// columns.
 void check_fields(const Options& options, const std::string& sort);
 
 } // namespace gpusnoop::cudasync

@@ -32,7 +32,8 @@ public:
                  ThreadRegisters& registers, UnwoundStacks& stacks);
 
     // Call this once a second, and after each of first_scan_delays. Scans processes that have started to use a driver,
-    // and threads that were found in a wait. Forgets threads that have begun a traced wait (`waiting`).
+    // and threads that were found in a wait. Forgets threads that have made a traced wait (waiting.threads()): their
+    // earlier wait has returned.
     void scan(const std::vector<pid_t>& users, Waiting& waiting);
     static constexpr std::chrono::milliseconds first_scan_delays[] = {std::chrono::milliseconds(150),
                                                                       std::chrono::milliseconds(400)};
@@ -46,10 +47,11 @@ public:
 private:
     struct Thread {
         PendingCallsQuestion::Thread registers; // the thread's registers at the last scan
-        PendingCall call;                       // pending call in the last answer that had one
-        unsigned seen = 0;          // number of answers that found this call, plus later scans with unchanged registers
-        unsigned empty_answers = 0; // number of consecutive answers that found no call
-        bool asked = false;         // the helper has not answered for these registers yet
+        PendingCall call;                       // the pending call that the helper last found on the thread's stack
+        unsigned seen = 0;          // number of scans that confirmed `call`: the helper found it, or the registers had
+                                    // not changed
+        unsigned empty_answers = 0; // number of the helper's consecutive answers without a pending call
+        bool asked = false;         // the helper has not answered yet about this thread
 
         void reset()
         {

@@ -90,7 +90,7 @@ public:
     // does not grow, or without NVML.
     std::optional<double> full_in_seconds(const std::set<ImageId>& images) const;
 
-    // Ids of stacks in the kernel's stack table that are still needed.
+    // Ids of the stacks of recent synchronous copies, which must stay in the kernel's stack table.
     std::set<int32_t> stacks() const;
 
     void forget(const std::set<ImageId>& images);

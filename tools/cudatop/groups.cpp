@@ -111,7 +111,8 @@ void Groups::add_gpu(const Gpu& gpu)
 std::map<Key, Group> Groups::joined() const
 {
     std::map<Key, Group> all;
-    // Returns the row of a tool's group, and adds the group's processes to it.
+    // Returns the row that a group (of launches, copies, waits and so on) belongs to, and adds the group's processes to
+    // the row.
     auto row = [&](const CallKey& key, const WhoSeen& who, const std::string& kernel = {}) -> Group& {
         Key whole;
         static_cast<CallKey&>(whole) = key;

@@ -38,7 +38,7 @@ public:
     std::vector<Waiting::Part> waits() const;
     double seconds() const { return seconds_; }
     int64_t grown_bytes(const Holdings& holdings) const; // memory held now minus memory held when the page was opened
-    std::set<int32_t> stacks() const;                    // ids of stacks in use, as in call_key
+    std::set<int32_t> stacks() const;                    // ids of the stacks of these calls and waits, as in call_key
 
 private:
     std::set<ImageId> images_;

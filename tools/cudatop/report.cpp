@@ -33,7 +33,8 @@ void CudaTop::scan_earlier_waits()
         waits_->scan_earlier(running_->users());
 }
 
-// Adds the calls of the last interval to groups, and rows for processes and GPUs without calls.
+// Adds the calls of the last interval and the memory held now. If rows are processes or GPUs, those without calls are
+// added, too.
 void CudaTop::add_to(Groups& groups, const View& view, const std::set<ImageId>& ended)
 {
     counted_.add_to(groups);

@@ -97,7 +97,7 @@ void StuckThreads::inspected(pid_t pid, std::span<const PendingCallsQuestion::Th
         } else if (thread.is_known && thread.call.probe) {
             thread.seen_ns = now_ns;
         } else if (!thread.is_known) {
-            is_active = true; // no pause until the thread's registers change or an answer arrives
+            is_active = true; // a helper has yet to inspect this stack, so scan again at the next tick
         }
         is_active |= thread.call.probe != 0;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// List of the processes in one row of another list. Such a row is, for example, a pod or a GPU.
+// Filter for the list of processes that opens below a row of several processes, such as a pod or a GPU.
 #pragma once
 
 #include "tools/cudatop/columns.hpp"
@@ -17,17 +17,17 @@ class Within {
 public:
     Within(std::string id, const Settings& settings) : id_(std::move(id)), rows_(settings.rows), by_(settings.by) {}
 
-    // Restores the settings of the other list.
+    // Restores the grouping of the list that contains the row.
     void leave(Settings& settings) const
     {
         settings.rows = rows_;
         settings.by = by_;
     }
 
-    const View& rows() const { return rows_; } // grouping of the list that contains the row
+    const View& rows() const { return rows_; } // the grouping that leave() restores
     // Adds the processes that are in the row now. A process stays in this list even if it is no longer in the row,
-    // because its GPU may be known only while the process makes calls. groups: one interval's groups, one per row of
-    // the other list.
+    // because its GPU may be known only while the process makes calls. groups: the groups of one interval, grouped by
+    // rows().
     void update(const std::map<Key, Group>& groups);
     bool has(const Group& process) const;
 

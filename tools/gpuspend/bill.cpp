@@ -30,8 +30,8 @@ std::vector<uint64_t> parts_of(const DeviceAccount& device)
 
 } // namespace
 
-// The cost of each device and MIG instance. The cost of a device is divided between the device and its instances in
-// proportion to their time.
+// The cost of each device and MIG instance. A GPU with MIG has several accounts: one for the whole device, and one for
+// each instance. The GPU's total cost is divided between these accounts in proportion to their time.
 static std::map<DeviceKey, uint64_t> prices_of(const Ledger& ledger)
 {
     struct Whole {

@@ -107,8 +107,8 @@ Cell vendor(const Line& l, const Context&);
 
 Cell sources(const Line& l, const Context&);
 
-// Mean of a counter over the held devices, in the time in which the tenant launched on them. Includes work of
-// other holders in that time.
+// Mean of a counter over the held devices, while the tenant launched work on them. The counter includes the work of
+// other holders.
 Cell mean(const Line& l, Figure figure, double unit);
 
 template<Figure figure>

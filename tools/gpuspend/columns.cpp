@@ -132,7 +132,7 @@ constexpr F fields[] = {
     {{"", "driving_ns", Unit::count},
      json_only<C>,
      ns<&Account::driving_ns>,
-     "Device time during which the row launched."},
+     "Device time during which the row launched work."},
     {{"", "shared_ns", Unit::count},
      json_only<C>,
      ns<&Account::shared_ns>,

@@ -32,8 +32,10 @@ struct DcgmKey {
 // A page in Prometheus's text format.
 struct DcgmPage {
     std::map<DcgmKey, Gauges> devices;
-    size_t series = 0;   // number of series with a known name
-    size_t unusable = 0; // how many of `series` have no device, name a process, or have invalid or contradictory values
+    size_t series = 0; // number of series with a known name
+    // Number of these series whose values are not used, because they have no device, belong to a process, are
+    // invalid or contradictory, or exceed max_devices.
+    size_t unusable = 0;
 
     static constexpr size_t max_size = 4 << 20;
     static constexpr size_t max_devices = 4096;

@@ -219,7 +219,7 @@ void GpuSpend::keep_sums(uint64_t wall_ns)
     sums_.ledger.add(ledger_->named([this](const Tenant& tenant) { return slices_->name(tenant); }));
     ledger_.emplace(settings_.split);
     slices_->forget_names();
-    constexpr uint64_t min_warning_ns = 1'000'000'000; // smaller steps may come from NTP
+    constexpr uint64_t min_warning_ns = 1'000'000'000; // NTP may set the clock back by less
     const uint64_t back_ns = sums_.saved_at(wall_ns);
     if (!state_)
         return;

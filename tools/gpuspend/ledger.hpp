@@ -134,7 +134,7 @@ struct Account {
              idle_ns = 0;      // the tenant's share of the device's time while it launched, and while it did not
     uint64_t allocated_ns = 0; // time in which the device was allocated to the tenant, weighted by replicas
     uint64_t resident_ns = 0;  // time in which the tenant had a context, had the device's file open, or made calls
-    uint64_t driving_ns = 0;   // time in which the tenant launched
+    uint64_t driving_ns = 0;   // time in which the tenant launched work on the device
     uint64_t shared_ns = 0;    // part of used_ns and idle_ns in which other tenants held the device, too
     uint64_t equally_ns = 0;   // part of shared_ns divided equally, because no activity was counted
     uint8_t sources = 0;

@@ -259,7 +259,7 @@ void NcclWait::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     processes_->refresh();
     collectives_->join();
     if (last) {
-        check_stalls(output); // stalls since the last tick
+        check_stalls(output); // before join(true), which empties the queues that show stalls
         collectives_->join(true);
     }
     if (settings_.events) {

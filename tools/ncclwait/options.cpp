@@ -14,7 +14,7 @@ void add_options(CommandLine& line, Settings& settings)
     const std::pair<const char*, const char*> refused[] = {
         {"--per-process", "-P is for histograms (-H) of the other tools; use --by pid for a row per process"},
         {"--per-thread", "-L is for histograms (-H) of the other tools; use --by rank for a row per rank"},
-        {"--table-rows", "--table-rows is for tables of calls in the kernel, which ncclwait does not have"},
+        {"--table-rows", "--table-rows sizes the kernel's table of calls, which ncclwait does not use"},
     };
     for (const auto& [option, why] : refused)
         line.refuse(option, why);

@@ -90,8 +90,10 @@ private:
     RasClient client_;
     uint16_t port_;
     uint64_t again_ns_;
-    uint64_t next_ns_ = 0;                           // earliest time of the next request
-    unsigned initial_requests_ = 2;                  // initial requests left; the answers to the first two are compared
+    uint64_t next_ns_ = 0; // earliest time of the next request
+    // Requests still to send at the start, without a verdict. Two are needed, because a communicator that makes no
+    // progress is recognized by a report that does not change.
+    unsigned initial_requests_ = 2;
     std::map<uint64_t, Collectives::Ref> wanted_;    // by hash: communicators that need a verdict from the next request
     std::map<uint64_t, Collectives::Ref> requested_; // by hash: communicators that need a verdict from the pending
                                                      // request
