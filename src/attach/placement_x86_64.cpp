@@ -39,7 +39,8 @@ constexpr Opcode emulated_opcodes[] = {
     {1, {0x70}, {0xf0}},             // jcc short
     {2, {0x0f, 0x80}, {0xff, 0xf0}}, // jcc near
     {1, {0xeb}, {0xff}},             // jmp short
-    {1, {0xe9}, {0xff}},             // jmp near; jmp *mem (ff 25) is single-stepped
+    {1, {0xe9}, {0xff}},             // jmp near; the indirect jmp *mem (ff 25) is left out, because the kernel
+                                     // single-steps it
     {1, {0xe8}, {0xff}},             // call near
 };
 

@@ -41,7 +41,8 @@ struct Probe {
     probe_row row{};
 };
 
-// Returns the library of a LAYER_x constant. Never returns Library::nccl, because NCCL calls have LAYER_DRIVER, too.
+// Returns the library of a LAYER_x constant. NCCL has no layer of its own: its calls have LAYER_DRIVER, for which this
+// returns Library::driver.
 Library library_of(uint8_t layer);
 
 // Returns all probes of these kinds in one library. Each per-thread variant (_ptsz) has its own probe.

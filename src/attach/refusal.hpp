@@ -75,8 +75,8 @@ void quiet_libbpf();
 // containers.
 bool is_confidentiality_lockdown();
 
-// Undoes libbpf's replacement of the BPF helpers for user memory. This suffices, because under lockdown our BPF
-// programs read kernel memory with plain loads instead of helpers (bpf/base/machine.bpf.h).
+// Restores the calls of the BPF helpers that read user memory, which libbpf has replaced. Calls that read kernel memory
+// need no repair: under lockdown, our BPF programs use plain loads instead of helpers (bpf/base/machine.bpf.h).
 void restore_user_reads(std::span<bpf_insn> code);
 
 } // namespace gpusnoop

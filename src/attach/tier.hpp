@@ -16,7 +16,8 @@ namespace gpusnoop {
 enum class Tier : uint8_t {
     session, // 6.13+: one program for entry and return; functions without a return probe are attached as in multi
     multi,   // 6.6+: one link for all functions of a file; each function has its own cookie
-    tracefs, // older kernels: one tracefs event for many functions of a file, distinguished by their offset in a page
+    tracefs, // older kernels: one tracefs event for many functions of a file; a function is identified by the probe's
+             // address modulo 4096
     perf,    // one perf event per function; detaching takes 0.1 s per event
 };
 

@@ -102,7 +102,8 @@ std::optional<FrameRule> CallFrames::rule(uint64_t address) const
     for (const size_t number : R::kept)
         rule.registers[number] = read_saved(frame.get(), number);
     FrameRule::Saved& saved = rule.registers[R::return_address] = read_saved(frame.get(), R::return_address);
-    // An unchanged return address is valid only on arm64, where a leaf function may leave it in its register.
+    // "Unchanged" means that the return address is still in its register, as in a leaf function on arm64. On x86-64, a
+    // call always pushes it onto the stack, so the rule is invalid.
     if (saved.kind == FrameRule::Saved::unchanged && R::return_address == R::ip)
         return std::nullopt;
     return rule;

@@ -83,7 +83,7 @@ bool Forwarder::follow(uint32_t word, uint64_t at)
         const auto number = static_cast<int64_t>(added(word)) * (add_immediate.matches(word) ? 1 : -1);
         if (rd(word) == x31)
             return frame_.move_stack(number);
-        held_[rd(word)] = {}; // the instruction sets a frame pointer
+        held_[rd(word)] = {}; // an address in the stack frame, such as the frame pointer; not tracked
         return true;
     }
     const bool low = move_low.matches(word);

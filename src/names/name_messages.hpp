@@ -46,8 +46,8 @@ struct NameQuestion {
         kernel,  // find the name of `handle`
         text,    // read the name of `handle` at `address`
         name,    // demangle `name`
-        driver,  // like `name`; the driver has returned `handle` for `name`, so also learn the layout of the driver's
-                 // object
+        driver,  // demangle `name`, for which the driver has returned `handle`; also learn the layout of the driver's
+                 // object at `handle`
         process, // queue scans of the process's files
         scanned, // the scan of a file has ended; the message carries a descriptor for the resulting Registrations
         tick,    // a second has passed

@@ -17,11 +17,11 @@ namespace gpusnoop {
 Registrations scan_registrations(const Elf& elf);
 
 // Reads the kernel name of a registration from the file. Registrations come from a helper process or the cache, so they
-// are checked: returns an empty string if the code at the site does not register this stub, or if the text is not a
-// valid kernel name.
+// are checked: returns an empty string if the call at registration.site does not register this stub, or if the text is
+// not a valid kernel name.
 std::string registered_name(const ElfImage& image, const Registration& registration);
 
-// True if the code at the site stores the handle of the stub in the variable.
+// True if the call at handle.site stores the handle of this stub in this variable.
 bool keeps_handle(const ElfImage& image, const HandleVariable& handle);
 
 } // namespace gpusnoop

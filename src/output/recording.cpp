@@ -130,7 +130,8 @@ RecordingFile::RecordingFile(std::string path, uint64_t max)
             compressor_ ? compressor_->magic() : line_prefix),
       file_max_(max / 2)
 {
-    path_.open_existing(old_suffix); // checked at the start, because rotation replaces this file, perhaps days later
+    // Throws now if there is a FILE.1 that rotation, perhaps days later, could not replace.
+    path_.open_existing(old_suffix);
     file_ = path_.open(mode);
     end_last_line();
 }

@@ -159,7 +159,7 @@ private:
     uint64_t questions_ = 0; // number of questions sent so far
     unsigned deaths_ = 0;
     int start_error_ = 0;
-    bool reported_ = false; // true once a lost helper was reported that no process can be blamed for
+    bool reported_ = false; // true once the loss of a helper was reported for which no process can be blamed
 
     TimeAccounts<pid_t> of_process_{20}; // helper time used for questions about each process
     TimeAccounts<uint64_t> of_user_{5};

@@ -88,8 +88,8 @@ enum class CallPart : uint8_t {
 CallPart part_of(const call_key& key);
 
 // Calls added to one row in an interval. operator[] takes an index such as CALL_COUNT (bpf/shared/call.h). CALL_MAX_NS
-// is the longest duration of these calls if the table was created with own_maxima, otherwise the longest of all calls
-// so far.
+// is the longest duration of these calls if the table was created with own_maxima. Otherwise it is the longest duration
+// of all calls of the row so far.
 struct CallDelta {
     call_key key{};
     call_stats stats{};

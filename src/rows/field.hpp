@@ -129,7 +129,7 @@ public:
 
     bool shows(const Column& column, bool usually) const;
 
-    // Calls the function with each NAME or +NAME.
+    // Calls the function with each name that the user wants to see: NAME and +NAME, but not -NAME. The "+" is removed.
     template<class Function>
     void for_each_wanted(Function function) const
     {

@@ -96,7 +96,7 @@ using Row = std::vector<Cell>; // one cell per column, in the columns' order
 
 const Cell& cell_at(const Row& row, size_t column); // returns an empty cell if the row is too short
 
-// Value of a cell as a number for sorting; -inf if it is empty, 0 for text.
+// Value of a cell as a number for sorting; -inf if it is empty or NaN, 0 for text.
 double sort_value(const Cell& cell);
 
 // Converts a number to an estimate; returns other cells unchanged.

@@ -78,7 +78,7 @@ protected:
     // Size of the table of Python stacks; 0 if stacks are not recorded, or this kernel cannot walk Python frames.
     uint32_t python_places() const;
 
-    std::span<const LineField> line_fields_{};   // the tool's columns in lines of -e
+    std::span<const LineField> line_fields_{};   // the tool's columns in event lines (-e)
     std::function<bool(CallLine&)> fill_line_{}; // adds the tool's data to a line; returns false to skip the line
     bool shows_rows_ = true;                     // true if reports contain rows of calls
     std::optional<bool> shows_maxima_; // whether rows show the longest duration; nullopt: yes if durations are measured

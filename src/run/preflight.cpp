@@ -140,8 +140,8 @@ void raise_descriptor_limit()
 // some versions of libbpf (1.4), it already includes a few maps and programs, which would be counted twice.
 void check_descriptors(const bpf_object* object, size_t processes)
 {
-    // Descriptors for streams, timers, signals, helpers' sockets, file watches and libbpf's links (27 after attaching
-    // to the first file), plus 16 that Attacher keeps free.
+    // 27 descriptors for streams, timers, signals, helpers' sockets, file watches and libbpf's links, counted after
+    // attaching to the first file; 16 that Attacher keeps free; and one spare.
     constexpr size_t others = 44;
     // one per CPU for MappingWatch
     size_t needed = others + processes + static_cast<size_t>(libbpf_num_possible_cpus());

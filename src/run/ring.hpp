@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers of the records that the kernel side sends in a ring buffer, and of the lines of -e. Draining is limited in
-// time, because records may arrive faster than they can be printed.
+// Readers of the records that the kernel side sends in a ring buffer, and of event lines (option -e, one line per
+// call). Draining is limited in time, because records may arrive faster than they can be printed.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -17,7 +17,7 @@
 
 namespace gpusnoop {
 
-// Reader of the lines of -e (bpf/base/call.bpf.h), in the order in which they were sent.
+// Reader of event lines (option -e, one line per call) in the order in which bpf/base/call.bpf.h sent them.
 class Lines {
 public:
     using Handler = std::function<void(const void* record, size_t size)>;

@@ -30,7 +30,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr size_t remarks_max = 64; // limit on the remarks that each record about attached probes contains
+// Maximum remarks for Output::attached(), which prints all of them at each call. Later remarks cause only a warning.
+constexpr size_t remarks_max = 64;
 
 // Adds keys to a BPF map that is used as a set.
 template<class Key>
@@ -336,8 +337,8 @@ void Run::watch_processes()
         loop_->watch(attacher_->descriptor(), [this] { attach_waiting(); });
     auto drain = [this] { more_records_ = ring_->drain(); };
     loop_->watch(ring_->descriptor(), drain);
-    // Polls, because the kernel side sends most records without a wake-up (bpf/base/common.bpf.h). Lines of -e should
-    // be printed promptly; other records are needed only for the next report, which drains the ring itself.
+    // Polls, because the kernel side sends most records without a wake-up (bpf/base/common.bpf.h). Event lines (-e)
+    // should be printed promptly; other records are needed only for the next report, which drains the ring itself.
     loop_->every(plan_.lines ? 100ms : 150ms, [this, drain] {
         drain();
         attach_waiting(); // attaches to libraries whose scan was postponed

@@ -81,7 +81,7 @@ bpf_object* Run::load()
     const bool forced = !options_.attach.empty() && !probe_plan_.probes.empty();
     const Tier best = probe_plan_.probes.empty() ? Tier::perf : best_tier();
     const Tier tier = forced ? tier_from_name(options_.attach) : best;
-    if (tier < best) // reported here, because the verifier's message would name only one of the programs
+    if (tier < best) // checked before loading, whose error message would be about a BPF program, not the tier
         throw Error(fmt::format("this kernel cannot attach by {}", tier_name(tier)),
                     "leave out --attach: the best way that works is then chosen");
     LoadPlan plan(tier, forced);

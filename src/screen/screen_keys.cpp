@@ -212,7 +212,7 @@ std::vector<Action> ListKeys::open()
     static constexpr std::string_view of_processes[] = {"container", "pod", "namespace", "cgroup", "device"};
     if (snapshot_.replayed.empty() && std::ranges::find(of_processes, snapshot_.by) != std::end(of_processes)) {
         const bool by_name =
-            // the branch of a device's row is the owner of its processes, not the device
+            // in a table by device, `branch` names the owner of the processes instead of the device
             row.branch.empty() || snapshot_.by == "device";
         state_.within = {row.id, by_name ? name_of(state_, snapshot_, row) : row.branch, snapshot_.by};
         state_.selected.clear();

@@ -48,7 +48,7 @@ std::vector<const TopRow*> sort(std::vector<const TopRow*> rows, const Snapshot&
         const Cell& cell = cell_at(row->cells, column);
         const auto* text = std::get_if<std::string>(&cell);
         const double number = sort_value(cell);
-        const bool empty = number == sort_value(Cell{}); // also true for NaN
+        const bool empty = number == sort_value(Cell{}); // also true for NaN: sort_value() returns -inf for both
         sorted.push_back({row, empty, number, text ? std::string_view(*text) : std::string_view()});
     }
     std::ranges::stable_sort(sorted, [&](const Sorted& a, const Sorted& b) { return comes_before(a, b, ascending); });

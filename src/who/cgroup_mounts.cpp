@@ -39,8 +39,8 @@ std::string unescape(std::string_view text)
     return plain;
 }
 
-// Returns the mount's controller, given its mount options. If it has several, returns the one that the kernel side
-// prefers.
+// Returns the controller of a v1 hierarchy, given its mount options. If the hierarchy has several controllers, returns
+// the one that comes first in `controllers`.
 cgroup_controller controller_among(const std::string& options)
 {
     std::set<std::string, std::less<>> words;

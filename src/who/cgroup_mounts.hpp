@@ -39,9 +39,9 @@ bool is_below(const std::string& path, const std::string& folder);
 // it. from: length of the cgroup's path, for Delegation::from.
 Delegation delegation_by(const struct stat& cgroup, size_t from);
 
-// The cgroups of a process. lines: text of /proc/PID/cgroup. A name is trusted as root's if only root may create
-// cgroups in its parent directory. If the hierarchy is not mounted, only the path can show which names users have
-// chosen (parse_cgroup_path()).
+// The cgroups of a process. lines: text of /proc/PID/cgroup. A cgroup name counts as chosen by root if only root may
+// create cgroups in its parent directory. If the hierarchy is not mounted, these permissions are unknown. Names then
+// count as chosen by users only below cgroups that systemd delegates to users (see parse_cgroup_path()).
 struct ProcessCgroups {
     CgroupPlace v2;
     std::vector<CgroupPlace> v1;

@@ -158,7 +158,7 @@ ContainerNames Containers::find(const CgroupOwner& owner) const
     const bool in_container = is_container_id(owner.container_id);
     if (in_container && owner.named_by_user)
         names = names_in_home(host_, owner);
-    else if (in_container && owner.node_id.empty()) // a node's containers are recorded on the node's disk
+    else if (in_container && owner.node_id.empty()) // a Kubernetes node records its containers on its own disk
         for (const ContainerRuntime& runtime : container_runtimes)
             fill_from(host_, runtime, owner.container_id, names);
 

@@ -196,8 +196,8 @@ std::vector<ImageId> Processes::extract_exited(std::set<uint32_t>& pids)
             pids.insert(image.pid);
     std::vector<ImageId> all;
     std::erase_if(pids, [&](uint32_t pid) {
-        bool alive = false; // true if an image is running; its pid is then kept, because the process may be about to
-                            // exit
+        bool alive = false; // true if an image is still running; the pid is then kept, so that the next call checks it
+                            // again
         for (auto item = known_.lower_bound(::image{pid, 0}); item != known_.end() && item->first.pid == pid; ++item) {
             if (has_exited(item->first))
                 all.push_back(item->first);
