@@ -251,7 +251,7 @@ OWN_FRAME int track_held(struct task_struct* task, struct call* call, u64 place,
     return 0;
 }
 
-/* Copies fields of an allocation to its free, so that both are counted in the same row. In the lines of -e, a free
+/* Copies fields of an allocation to its free, so that both are counted in the same row. In event lines (-e), a free
  * keeps its own caller, cgroups, thread, stack and function. */
 INLINE void fill_from_held(struct call* call, const struct held* entry)
 {

@@ -102,8 +102,8 @@ double sort_value(const Cell& cell);
 // Converts a number to an estimate; returns other cells unchanged.
 Cell estimate_of(const Cell& cell);
 
-// Descriptions of the columns that a table has in text output: header, JSON key, unit, width, then "calls" or "level" if
-// the column has that property. An example is "LAUNCHES launches count 9 calls". Recordings store them for --replay.
+// Descriptions of the columns that a table has in text output: header, JSON key, unit, width, then "calls" or "level"
+// if the column has that property. An example is "LAUNCHES launches count 9 calls". Recordings store them for --replay.
 std::vector<std::string> table_columns(std::span<const Column> columns);
 
 // Parses the descriptions that table_columns() returns.
