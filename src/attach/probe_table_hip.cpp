@@ -28,8 +28,8 @@ constexpr const char* copy_3d_6 = "hip6-types (*{32 int src_type, 40 src_host, 4
                                   "112 int dst_type, 120 dst_host, 128 dst, 160 bytes, 168 height, 176 depth})";
 
 constexpr TableEntry hip_table[] = {
-    // Launches. The Ext and Hcc functions take the grid in work items, not in blocks. Libraries of 5.x export the C++
-    // names, and rocBLAS calls them.
+    // Launches. The Ext and Hcc functions take the grid in work items, not in blocks. HIP 5.x also exports
+    // hipExtModuleLaunchKernel and hipHccModuleLaunchKernel under mangled C++ names, which rocBLAS calls.
     {"hipLaunchKernel[_spt]", KIND_LAUNCH, launch_dim3},
     {"hipExtLaunchKernel", KIND_LAUNCH, launch_dim3},
     {"hipLaunchCooperativeKernel[_spt]", KIND_LAUNCH, "(func, dim3 grid, dim3 block, _, int smem, stream)"},

@@ -17,9 +17,9 @@ struct SearchRequest {
     enum class Kind : uint8_t {
         mapped,      // find the CUDA files that the process maps executable
         installed,   // find the drivers that the process would load from the standard folders
-        opened,      // examine the attached file, which the process is about to map
+        opened,      // examine the file sent with this message, which the process is about to map
         path_checks, // check paths (SearchRequest::questions)
-        reexamine,   // examine the attached file, which was overwritten
+        reexamine,   // examine the file sent with this message, which was overwritten
     };
     struct Question { // does this path lead any of these processes to the file with this inode?
         std::string path;
@@ -30,7 +30,7 @@ struct SearchRequest {
     pid_t pid = 0;
     uint32_t dropped = 0; // number of files dropped so far; a change makes file numbers from earlier verdicts invalid
     std::vector<Question> questions;
-    std::string path{}; // path of the attached file; if kind is opened, this is the path shown in /proc
+    std::string path{}; // path of the file sent with this message; if kind is opened, as shown in /proc
 };
 
 void fields(auto& each, same_as_const<SearchRequest::Question> auto& q)

@@ -45,8 +45,8 @@ bool Attacher::attach_without_main_thread(pid_t pid)
     verbose(fmt::format("process {}: its main thread has exited; switching to system-wide probes", pid));
     const bool had_probes = attached_to(pid);
     attach_system_wide();
-    // In tiers with perf events, the process lost its probes: at the next hit, the kernel removes the breakpoint
-    // (uprobe_perf_func()).
+    // In the tiers tracefs and perf, the exit of the main thread disables the process's probes: at the next hit, the
+    // kernel removes the breakpoint (uprobe_perf_func()).
     if (had_probes && options_.tier > Tier::multi)
         targets_.complain(fmt::format("process {}: its main thread exited, which disabled its probes; calls until the "
                                       "switch to system-wide probes are not counted",

@@ -136,7 +136,7 @@ private:
     KnownFiles files_{complaints_};
     std::vector<FileId> checked_paths_; // files whose path check is pending
     std::set<FileId> unreachable_;      // files whose path no longer leads to them
-    bool check_leases_ = false;         // true if SIGIO or inotify has reported a possible write since overwritten()
+    bool check_leases_ = false;         // SIGIO or inotify has reported a possible write since the last overwritten()
     size_t next_path_check_ = 0;        // index of the next file to check
     std::set<pid_t> unreadable_;
     std::set<FileSearch::Key> unreadable_files_; // files already reported as unreadable

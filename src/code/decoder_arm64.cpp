@@ -51,7 +51,7 @@ void Arm64::minus_ones(const Code& code, const std::function<void(uint64_t)>& fo
 
 void Arm64::addresses(const Code& code, const std::function<void(uint64_t, uint64_t)>& found) const
 {
-    constexpr size_t max_distance = 8; // maximum words from an adrp to its add
+    constexpr size_t max_distance = 8; // number of instructions to search for the add, including the adrp
     const Words words(code);
     for (size_t i = 0; i < words.size(); i++) {
         if (!adrp.matches(words[i]))

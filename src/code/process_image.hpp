@@ -70,8 +70,8 @@ public:
     {
         replaced_returns_.insert_or_assign(slot + FrameRegisters::return_pops, address);
     }
-    // Returns the real return address of a function. stack: stack pointer after that return. found: the return address
-    // on the stack, which may be a return probe's trampoline or carry a signature (arm64).
+    // Returns the real return address of a function. stack: the stack pointer after the function has returned. found:
+    // the return address on the stack, which may be a return probe's trampoline or carry a signature (arm64).
     std::optional<uint64_t> return_address(uint64_t stack, std::optional<uint64_t> found) const;
 
     bool read(uint64_t address, void* to, size_t size) const { return read_memory(pid_, address, to, size); }

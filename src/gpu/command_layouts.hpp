@@ -37,9 +37,9 @@ std::vector<std::pair<command_key, command_layout>> command_layouts(std::optiona
 std::vector<std::pair<size_key, size_layout>> size_layouts(std::optional<DriverVersion> version);
 
 // Fallback layouts for requests to NVIDIA's driver that are not in the tables, such as those of future versions. They
-// work for any struct size, because their keys contain the command number instead of the whole request. command_heads()
-// covers the beginning of each struct: the subject (such as the control command or the class) and the pointer to the
-// parameters, but not the status. size_heads() covers the sizes in these parameters.
+// work for any struct size, because their keys contain the command number instead of the whole request. The layouts of
+// command_heads() contain the offsets of the subject (such as the control command or the class) and of the pointer to
+// the parameters, but not of the status. size_heads() returns the layouts of sizes in these parameters.
 std::vector<std::pair<command_key, command_layout>> command_heads();
 std::vector<std::pair<size_key, size_layout>> size_heads();
 

@@ -82,10 +82,10 @@ struct NvmlProcess {
 // Utilization of hardware units since the last query, in percent; nullopt: not reported. Each value covers all
 // processes on a device or MIG instance, because NVML does not report it per process.
 struct NvmlEfficiency {
-    std::optional<double> sm_active;     // time with a resident warp, averaged over all SMs
+    std::optional<double> sm_active;     // percentage of time with a resident warp, averaged over all SMs
     std::optional<double> sm_occupancy;  // resident warps, in percent of the maximum number
-    std::optional<double> tensor_active; // cycles in which the tensor cores worked
-    std::optional<double> dram_active;   // cycles in which memory was read or written
+    std::optional<double> tensor_active; // percentage of cycles in which the tensor cores worked
+    std::optional<double> dram_active;   // percentage of cycles in which memory was read or written
 };
 
 // A compute instance of MIG, which programs see as a device.

@@ -14,8 +14,8 @@
 namespace gpusnoop {
 namespace {
 
-// Returns the entries of `figures` for these processes, on one device or on all. A process that has called exec may be
-// in `images` several times.
+// Returns the entries of `figures` for these processes, on one device or on all. Returns each entry once, even if
+// `images` has several images with the same pid because the process has called exec.
 template<class Figure>
 std::vector<Figure> of_processes(const std::multimap<uint32_t, Figure>& figures, const std::set<ImageId>& images,
                                  std::optional<unsigned> device = {})

@@ -43,7 +43,7 @@ KernelNames::Unnamed* KernelNames::unnamed_at(Process& process, uint64_t handle)
     return process.unnamed.size() >= unnamed_max ? nullptr : &process.unnamed[handle];
 }
 
-// Asks the helper to demangle the name. Only the first call for a name waits for the answer.
+// Asks the helper to demangle the name. The first call for a name waits for the answer; later calls only poll for it.
 void KernelNames::demangle(const ImageId& image, Process& process, uint64_t handle, Known& known)
 {
     if (known.asked && std::exchange(known.awaited, true))

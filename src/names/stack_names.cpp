@@ -66,7 +66,7 @@ std::vector<std::string> StackNames::frames(const ImageId& image, std::span<cons
         }
     }
     std::vector<std::string> result;
-    size_t code = 1; // number of addresses to keep: those after the last one that points to code are dropped
+    size_t code = 1; // number of addresses to keep: trailing addresses that do not point to code are dropped
     for (size_t i = 0; i < addresses.size(); i++) {
         const std::string* const text = known.find({addresses[i], i == 0});
         result.push_back(text && !text->empty() ? *text : fmt::format("{:#x}", addresses[i]));

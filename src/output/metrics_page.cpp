@@ -69,7 +69,7 @@ constexpr Family families[] = {
     {"gpu_resident_seconds_total", Kind::nanoseconds, "tenant", "resident_ns",
      "Time that a tenant had a context or memory on GPUs, summed over GPUs."},
     {"gpu_driving_seconds_total", Kind::nanoseconds, "tenant", "driving_ns",
-     "Time in which a tenant made calls on GPUs, in whole seconds, summed over GPUs."},
+     "Time in which a tenant launched work on GPUs, summed over GPUs; a second with any launch counts in full."},
     {"gpu_used_seconds_total", Kind::nanoseconds, "tenant", "used_ns",
      "GPU time attributed to the tenants that used it; used, idle and unallocated time add up to all GPU time."},
     {"gpu_idle_seconds_total", Kind::nanoseconds, "tenant", "idle_ns", "GPU time that a tenant held but did not use."},

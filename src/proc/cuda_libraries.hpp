@@ -24,7 +24,7 @@ bool is_cuda(std::string_view path);
 // True for names such as libnccl.so.2 and libnccl-d0da41ae.so.2, and AMD's librccl.so.1, which has the same functions.
 bool is_nccl(std::string_view path);
 
-// True for a memfd. Its name does not show what it contains.
+// True for a memfd ("/memfd:NAME"). Its name is arbitrary, so a memfd may contain any library.
 bool is_memfd(std::string_view path);
 
 // File names of drivers to search for in driver_folders().

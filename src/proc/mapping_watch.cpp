@@ -48,7 +48,7 @@ struct Mmap2Record {
 struct CommRecord {
     perf_event_header header;
     uint32_t pid, tid;
-    // the name follows; like every record, this one ends with its time
+    // the name follows; the end of every record is the time of the event (PERF_SAMPLE_TIME)
 };
 
 struct TaskRecord {

@@ -109,7 +109,8 @@ public:
     // replaced it.
     bool executed(pid_t pid);
 
-    // Returns the processes whose main thread exited first, and whose last exit record was lost.
+    // Returns the processes that have exited without a result of thread_exited(): their main thread exited before other
+    // threads, and the exit record of their last thread was lost.
     std::set<pid_t> drain_unreported();
 
 private:

@@ -61,8 +61,8 @@ public:
     // Call if the record's context was destroyed, which released its memory. Context 0 means a context created before
     // tracing began, whose memory is unknown.
     void context_ended(const holding_record& record) { ending_.emplace(record.key.image, record.context); }
-    // Subtracts the memory of destroyed contexts. First call add() with all calls counted so far, because they may
-    // include allocations in these contexts.
+    // Subtracts the memory of destroyed contexts. Before this, add() must be called with all calls counted so far,
+    // because they may include allocations in these contexts.
     void apply_ended_contexts();
 
     bool ended(uint32_t context) const { return ended_.contains(context) || swept_.contains(context); }
@@ -99,8 +99,9 @@ private:
 };
 
 // Removes the kernel side's records (bpf/kinds/address.bpf.h) of memory that was released with its context. Each
-// process has an epoch number, which increases when a context is destroyed and is part of all keys. Lookups never find
-// records of a past epoch, but such records would fill the tables until the process exits.
+// process has an epoch number, which increases when a context is destroyed. The key of each record contains the epoch
+// in which the record was made. Lookups never find records of a past epoch, but such records would fill the tables
+// until the process exits.
 class EndedEpochs {
 public:
     // spaces_fd: map of address spaces, one per process. places_fds: maps of addresses and of handles. ranges_fd: map

@@ -277,8 +277,8 @@ std::span<const FirstField> first_process_fields()
 namespace {
 
 constexpr uint64_t again_after_ns = 60'000'000'000;
-constexpr size_t reported_max = 65'536; // maximum number of processes; beyond it, the map is cleared, so that processes
-                                        // are reported again
+constexpr size_t reported_max = 65'536; // maximum size of reported_ns_; beyond it, reported_ns_ is cleared, so all
+                                        // processes are reported again
 
 std::vector<Column> columns_of_process()
 {

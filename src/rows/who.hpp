@@ -137,7 +137,7 @@ inline constexpr std::string_view about_owner =
     "`-` for processes outside of containers.";
 
 inline constexpr std::string_view about_owner_keys =
-    "The parts of the owner, unabbreviated. A row has a part only if it is the same for all its processes. Processes "
+    "The parts of the owner, unabbreviated. A row has a part only if all processes of the row share it. Processes "
     "outside of containers have a systemd unit, a uid (from the user's slice) or a Slurm job instead. A container with "
     "a uid is rootless: it belongs to that user, who chose its name.";
 

@@ -275,8 +275,8 @@ void CallTool::print_line(Output& output, const call_event& event)
     lines_->print(output, std::move(line), below);
 }
 
-// Adds a call that did not fit into the kernel's table. If there are many such rows, processes them at once instead of
-// at the next tick, to limit memory.
+// Adds a call that did not fit into the kernel's table. If these calls fill spilled_max rows, processes the rows at
+// once instead of at the next tick, to limit memory.
 void CallTool::spill(const call_event& event)
 {
     table_->add(event);

@@ -214,7 +214,7 @@ void Gatekeeper::hold_or_answer()
         answer(call.id);
 }
 
-// Pauses the calling process until the tool releases it. Returns false if the call can continue at once.
+// Keeps the call paused until the tool releases it. Returns false if the caller must let it continue at once instead.
 bool Gatekeeper::hold(const seccomp_notif& call)
 {
     MappingGate::Event event{.id = call.id, .tid = static_cast<pid_t>(call.pid), .path = {}, .file = {}};

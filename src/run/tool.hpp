@@ -101,7 +101,7 @@ struct RunHooks {
     std::function<void(pid_t pid)> on_exit{};
     std::function<void()> before_print{}; // reads the kernel side's counts
     std::function<void(Output&)> after_print{};
-    // Called before the last report, to complete its data within this time.
+    // Called before the last report, to complete its data. The argument is the time limit.
     std::function<void(std::chrono::milliseconds)> before_last_report{};
     // called after the last report; throws Error if a result could not be written
     std::function<void()> check_results{};
@@ -197,7 +197,8 @@ public:
     void receive(Output& output, const void* record, size_t size); // handles a record from the ring buffer
     // time_ns: CLOCK_MONOTONIC of the exec.
     void on_exec(pid_t pid, uint64_t time_ns);
-    // Called when the last thread of a process has exited. The process's rows are still to be printed.
+    // Called when the last thread of a process has exited. Keeps the process's rows, because the next report still
+    // prints them.
     void on_exit(pid_t pid) { leaving_.insert(static_cast<uint32_t>(pid)); }
     // Processes whose exit event was lost.
     std::set<pid_t> exits_missed() { return processes_->exited(); }

@@ -105,7 +105,7 @@ void add_to(Cell& sum, const Cell& cell)
         const uint64_t count = count_of(sum) + count_of(cell);
         sum = at_least ? Cell(AtLeast{count}) : Cell(count);
     } else if (!std::holds_alternative<std::string>(cell)) {
-        sum = figure(sum) + figure(cell); // a replayed column may contain both counts and negative numbers
+        sum = figure(sum) + figure(cell); // double, because a replayed column may mix counts and negative numbers
     }
 }
 

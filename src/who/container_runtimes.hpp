@@ -59,7 +59,7 @@ struct ContainerRuntime {
     // Name of the record in a container's folder, and its parser, which returns false if the text is malformed.
     std::string_view record{};
     bool (*read)(const std::string& text, ContainerRecord& record) = nullptr;
-    // Visits the containers that are listed in a file of the folder, or that are mentioned in the names of its files.
+    // Visits the containers that are listed in a file in `folder`, or whose ids are part of the file names in `folder`.
     void (*each_listed)(const HostFiles& files, const std::string& folder, const VisitRecord& visit) = nullptr;
 };
 

@@ -128,8 +128,8 @@ void each_in_home(const HostFiles& home, const VisitRecord& visit)
             each_of(home, runtime, visit);
 }
 
-// Returns the names of a user's own container. The user controls the record, so its pod and labels are ignored. Its
-// GPUs are used, because false entries would harm only the user.
+// Returns the names of a user's own container. The user controls the record, so its pod and labels are ignored. The
+// GPUs that the record lists are used, because false entries would harm only this user.
 ContainerNames names_in_home(const HostFiles& host, const CgroupOwner& owner)
 {
     ContainerNames names;
