@@ -18,7 +18,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-// The function begins with an instruction that the kernel emulates, like the functions of CUDA libraries.
+// The probed function, gpusnoop_do_nothing(), begins with an instruction that the kernel emulates. So do the functions
+// of CUDA libraries.
 #if defined(__aarch64__)
 #define DO_NOTHING "adr x16, ."
 #else

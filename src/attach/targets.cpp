@@ -132,7 +132,7 @@ void Targets::scan(pid_t pid, bool installed)
     SearchRequest request{
         .kind = installed ? SearchRequest::Kind::installed : SearchRequest::Kind::mapped, .pid = pid, .questions = {}};
     if (!may_use_helper(owner_of(pid).value_or(0)) || !ask({.request = std::move(request)}))
-        found_.push_back( // scanned again later, as if this scan had taken retry_delay
+        found_.push_back( // no helper can be used now: reported as an incomplete scan, which is repeated later
             {.pid = pid, .installed = installed, .files = {}, .ended = true, .complete = false, .took = retry_delay});
 }
 

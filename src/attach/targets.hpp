@@ -51,7 +51,7 @@ public:
         bool installed = false;
         std::vector<CudaFile*> files; // all files of the scan if ended is set, else one new file; valid until drop()
         bool ended = false;
-        bool complete = true;     // valid if ended is set; if false, the scan ran out of time and must be repeated
+        bool complete = true;     // valid if ended is set; if false, the scan must be repeated
         bool helper_lost = false; // the helper of this scan hung or crashed
         // True if a suspended file was examined again. If the file has nothing to probe, `why` has the reason.
         bool reexamined = false;

@@ -94,8 +94,8 @@ void PendingCallSearch::serve(Helper::Task& task)
     });
 }
 
-// Adds the functions in files that the tools probe (attach/file_search.hpp): CUDA's libraries, and files that may be
-// statically linked with the CUDA runtime.
+// Adds the entry points of the traced functions that this code's file defines. Only files that the tools probe are
+// searched (attach/file_search.hpp): CUDA's libraries, and files that may be statically linked with the CUDA runtime.
 void PendingCallSearch::add_entries(ProcessImage& image, const ProcessImage::Code& code, Entries& entries)
 {
     const auto [known, added] = defined_.try_emplace(code.module);

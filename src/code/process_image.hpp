@@ -61,7 +61,8 @@ public:
 
     bool is_executable(uint64_t address) const { return find(address) != nullptr; }
 
-    // Reads an aligned word from the process's memory or from the copy. nullopt if unreadable. Caches pages.
+    // Reads an aligned word from the process's memory or, after use_copy(), from the copy. nullopt if unreadable.
+    // Caches pages.
     std::optional<uint64_t> word(uint64_t address);
 
     // Stores the real return address, which a pending return probe has replaced on the stack. slot: as in

@@ -11,7 +11,7 @@ namespace gpusnoop {
 namespace {
 
 // Converts a Python string with 1, 2 or 4 bytes per character to UTF-8. In a path, surrogates represent bytes that are
-// not UTF-8. They are encoded like other characters, which yields invalid UTF-8.
+// not UTF-8. Surrogates are encoded like other characters, so such a path becomes invalid UTF-8.
 std::string text_of(const char* bytes, uint32_t size, uint8_t kind, bool& readable)
 {
     std::string text;

@@ -53,7 +53,8 @@ struct ThreadStorage {
     // code in an executable, such as Debian's Python, not code in a library.
     std::optional<int32_t> (*returned_variable)(const Code& code);
 
-    // Calls found() for all addresses that a function may read relative to an object, and possibly for other addresses.
+    // Calls found() for each address that a function may access in the object at address `object`, and possibly for
+    // unrelated addresses. code: machine code of the function.
     void (*places)(const Code& code, uint64_t object, const std::function<void(uint64_t)>& found);
 };
 

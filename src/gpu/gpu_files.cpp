@@ -26,7 +26,8 @@ namespace {
 constexpr size_t max_files = 4096; // open files examined per process
 constexpr uint32_t nvidia_major = 195;
 
-// Reads only the text of the link, because the kernel provides it without asking the file system of the file.
+// True if this link in /proc/PID/fd refers to a file named nvidia*. Reads only the link's text: the kernel provides it
+// without asking the file's file system, which may be a FUSE server that does not answer.
 bool is_called_nvidia(int folder, const char* name)
 {
     std::array<char, 4096> text;

@@ -28,7 +28,8 @@ std::optional<NvmlAnswers> answers_from(std::string_view bytes); // nullopt: the
 inline constexpr size_t nvml_answer_bytes_max = 16 << 20;
 
 // The helper's main loop. The first reply reports whether NVML is available; later replies contain the results of
-// queries. devices: whether to include device state and per-process use, which are measured from the first reply on.
+// queries. devices: whether to include device state and per-process use. Values that NVML measures between two queries
+// (sm_percent, NvmlEfficiency) cover the time since the previous reply.
 void serve_nvml(const NvmlPlaces& places, bool devices, Connection& owner);
 
 } // namespace gpusnoop

@@ -114,7 +114,7 @@ struct StackAnswer {
     struct Frame {
         uint64_t address = 0;
         bool innermost = false;
-        bool lasting = false; // whether the text stays valid until the generation changes
+        bool lasting = false; // whether the text stays valid until StackAnswer::generation changes
         std::string text{};   // empty if there is no code at the address
     };
     static constexpr size_t text_max = 48 << 10; // maximum total bytes of the texts in an answer

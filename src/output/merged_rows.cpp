@@ -42,7 +42,7 @@ const RowKey row_keys[] = {
 enum class Add : unsigned char {
     sum,
     level, // sum of the rows of the latest report, not of all reports
-    last,  // value in the latest report; empty if several of its rows are merged
+    last,  // value in the latest report; empty if several rows of that report are merged
     most,
     least,
     same, // the value that all rows have in common; empty if rows differ

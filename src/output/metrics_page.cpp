@@ -292,7 +292,8 @@ std::string MetricsPage::text() const
     }
     // The label `tool` keeps the series distinct if several tools write files.
     const std::string tool = fmt::format("tool=\"{}\"", tool_);
-    append_head(text, "rows_left_out_total", true, "Rows that got no series because there were too many.");
+    append_head(text, "rows_left_out_total", true,
+                "Rows left out of the metrics because the limit on their number was reached.");
     append_value(text, "rows_left_out_total", tool, "", fmt::to_string(left_out_));
     append_head(text, "last_report_timestamp_seconds", false, "Time of the last report.");
     append_value(text, "last_report_timestamp_seconds", tool, "", counter_text(Kind::nanoseconds, wall_ns_));

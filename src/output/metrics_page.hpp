@@ -18,8 +18,8 @@ class MetricsPage {
 public:
     MetricsPage(std::string_view tool, std::string_view version);
 
-    // Begins an interval. Then pass the interval's rows to add(). The column "by" or "of" of a row names its kind, such
-    // as "pod". now_ns (CLOCK_MONOTONIC) and wall_ns: end of the interval.
+    // Begins an interval. Then pass the interval's rows to add(). A row's column "by" or "of" contains the kind of the
+    // row, such as "pod". now_ns (CLOCK_MONOTONIC) and wall_ns: end of the interval.
     void begin_rows(uint64_t now_ns, uint64_t wall_ns);
     void add(std::span<const Column> columns, const Row& row);
     // Ends the interval. Removes gauges without a value in this interval, and series without a row for ten minutes.

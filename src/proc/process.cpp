@@ -104,8 +104,8 @@ Stat read_stat(pid_t pid, const char* file)
             .cpu_ns = time_ns(user_time) + time_ns(system_time)};
 }
 
-// Reads a file that depends on the memory of the process. If the main thread has exited, its file is empty or
-// unreadable, so the file of another thread is read.
+// Reads a file in /proc/PID that needs the process's memory: maps, environ or cmdline. If the main thread has exited,
+// its file is empty or unreadable, so the file of another thread is read.
 std::optional<std::string> read_memory_file(pid_t pid, const char* file, size_t max = max_proc_file)
 {
     auto text = read_proc(pid, file, max);

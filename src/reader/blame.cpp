@@ -17,7 +17,8 @@ constexpr auto recheck_interval = 1s; // how often to check whether the pid of a
 constexpr size_t blocked_max = 4096;
 constexpr size_t forgiven_max = 4096;
 constexpr size_t users_max = 1 << 14;
-// Time for which files may block helpers before is_slow() returns true: files of one user, and files of all users.
+// is_slow() returns true for a user whose files have blocked helpers for slow_user. Once files of all users together
+// have blocked helpers for slow_users, it returns true for every user with slow files.
 constexpr Blame::Clock::duration slow_user = 2s, slow_users = 4s;
 
 // Ignores short times, because most files are read within a few milliseconds.

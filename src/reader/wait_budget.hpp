@@ -18,7 +18,8 @@ class TimeAccounts {
 public:
     using Clock = std::chrono::steady_clock;
 
-    // share: 1/share of the elapsed time is credited back, so 20 allows a use of 5% in the long run.
+    // share: the elapsed time divided by `share` is credited back. With 20, at most 5% of the elapsed time can be used
+    // in the long run.
     explicit TimeAccounts(int share) : share_(share) {}
 
     // Returns the used time minus the time credited back since.

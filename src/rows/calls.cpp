@@ -209,7 +209,8 @@ std::vector<CallDelta> CallTable::drain()
         return deltas;
     }
     read(deltas);
-    // After a switch, rows in use are in the table twice, so the last quarter of the table is kept free.
+    // After a switch, the rows of the old generation stay in the table until they are read and erased. The last quarter
+    // of the table is kept free for rows that calls create before that.
     if (rows_->taken() >= rows_->capacity() / 4 * 3 && switch_generation())
         read(deltas);
     return deltas;

@@ -178,7 +178,8 @@ void append_value(std::string& to, LocalTime& time, Unit unit, double value)
     if (!std::isfinite(value))
         return append_value(to, time, unit, std::monostate{});
     const bool has_own_form = unit == Unit::bytes || unit == Unit::ns_as_us || unit == Unit::seconds;
-    // Not only integers have these units: for example, bytes per second, or a mean in nanoseconds.
+    // A `double` with such a unit is, for example, a rate in bytes per second, or a mean in nanoseconds. It is printed
+    // like an integer with this unit.
     if (has_own_form && std::fabs(value) < 9e18)
         return append_value(to, time, unit, static_cast<int64_t>(std::llround(value)));
     append_format(to, "{:.1f}", value);

@@ -38,7 +38,8 @@ void leave_empty(bpf_object* object, const char* name)
 
 } // namespace
 
-// True if return probes kill none of the targets.
+// True if return probes cannot kill a target. On some kernels, they kill processes with a seccomp filter
+// (attach/tier.hpp).
 bool Run::returns_are_safe() const
 {
     if (!scope_.pids().empty() && std::ranges::none_of(scope_.pids(), has_seccomp_filter))
@@ -46,7 +47,7 @@ bool Run::returns_are_safe() const
     return !return_probes_break_seccomp();
 }
 
-// True if return probes kill no process at all.
+// True if return probes cannot kill any process on the machine, so that probes may be attached system-wide.
 bool Run::returns_are_safe_for_all() const
 {
     if (std::ranges::none_of(probe_plan_.hooks, &Hook::returns))

@@ -43,7 +43,8 @@ private:
 class Sampling {
 public:
     struct Settings {
-        double percent;                  // the ceiling, in percent of the CPU time that a process uses
+        // --max-overhead: maximum cost of the probes, in percent of the process's CPU time
+        double percent;
         std::vector<std::string> hooks;  // names of the sampled hooks (Hook::program)
         std::function<void()> read_rows; // must call absorb() with all calls counted so far
     };

@@ -37,7 +37,7 @@ class UserStacks;
 // Filters and limits that the BPF programs must apply themselves.
 struct Filters {
     Tier tier = Tier::session;
-    bool returns = true; // true if return probes may be used, because they kill no target
+    bool returns = true; // false if this kernel's return probes would kill a target (attach/tier.hpp)
     bool pids = false;   // filter by pid, because other processes have the probes too
     // if true, only programs of the second attachment (COOKIE_SECOND) filter by pid, because only their probes are
     // system-wide

@@ -112,14 +112,15 @@ struct ScreenState {
     std::string before_input; // search text before the prompt was opened, which Esc restores
     std::string search;
     Messages messages;
-    double unknown_key = -1; // time of the last message about an unknown key
+    double unknown_key = -1; // time of the last message about an unknown key, as in `now`; -1: none
     bool mouse = true;       // the screen receives mouse events
     std::string starting;    // current step of the start-up; empty when the start-up is complete
     std::string about;       // description of the new sort column, shown for a while
-    double about_until = 0;
+    double about_until = 0;  // time until which `about` is shown, as in `now`
 };
 
-// Request for the owner of the screen.
+// Action that a key press requests. Screen itself saves, repaints, and changes theme and mouse. It passes all other
+// actions to its owner (Screen::Requests).
 struct Action {
     enum Kind {
         quit,     // end the run; also requested if the terminal was closed
@@ -145,7 +146,7 @@ struct Action {
     int number = 0;
 };
 
-// Applies a key press to the state. Returns actions for the screen's owner.
+// Applies a key press to the state. Returns the actions that the key press requests.
 std::vector<Action> press(ScreenState& state, const Snapshot& snapshot, Key key);
 
 // Adapts the state to a new snapshot or screen size: rows may have disappeared, columns may be new, and pages may be

@@ -56,7 +56,8 @@ struct ContainerRuntime {
         nullptr;           // finds more such folders in the runtime's configuration
     bool in_homes = false; // users can run it without root; `folders` are then relative to their homes
 
-    // Name of the record in a container's folder, and its parser, which returns false if the text is malformed.
+    // Name of the file that describes a container, in the container's folder. Its parser returns false if the text is
+    // malformed.
     std::string_view record{};
     bool (*read)(const std::string& text, ContainerRecord& record) = nullptr;
     // Visits the containers that are listed in a file in `folder`, or whose ids are part of the file names in `folder`.

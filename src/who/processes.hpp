@@ -80,8 +80,9 @@ public:
     // Makes info() and thread_name() read names again, because names change (prctl, exec). Forgets threads whose names
     // were not used since the last refresh().
     void refresh();
-    // pids: processes that may have exited; adds those whose first record was read only after their exit. Returns the
-    // images of these processes that have ended, and removes from `pids` all processes without a running image.
+    // pids: on entry, processes that may have exited. This function adds processes whose first record was read only
+    // after their exit. It returns the images of these processes that have ended, and removes all processes without a
+    // running image from `pids`.
     std::vector<ImageId> extract_exited(std::set<uint32_t>& pids);
     std::set<uint32_t> pids() const; // pids of all known images
     // Returns the pids of known processes that have exited, even if another process now has the pid.
