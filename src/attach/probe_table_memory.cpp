@@ -25,7 +25,7 @@ constexpr TableEntry memory_table[] = {
     {"cuMipmappedArrayCreate", KIND_ALLOC, {array_3d, "(_, _, int levels)"}},
     {"cuArrayDestroy", KIND_FREE, "array (address)"},
     {"cuMipmappedArrayDestroy", KIND_FREE, "array (address)"},
-    // CUmemAllocationProp and CUmemPoolProps begin with the same fields.
+    // Same offsets as in cuMemCreate, because CUmemPoolProps begins with the same fields as CUmemAllocationProp.
     {"cuMemPoolCreate", KIND_ALLOC, "pool (out, *{8 int location, 12 int device})"},
     {"cuMemPoolImportFromShareableHandle", KIND_ALLOC, "pool (out)"},
     {"cuMemPoolDestroy", KIND_FREE, "pool (address)"},

@@ -59,8 +59,8 @@ struct Program {
     std::string_view instead_of{}; // the row of this other program must come earlier in the table
 };
 
-// The functions to probe, without duplicates, and one hook per program that handles any of them. The hooks are in the
-// order of the tool's table.
+// The functions to probe, without duplicates, and the programs that handle them. Each program has one hook, in the
+// order of the tool's table. Programs that handle none of the functions are left out.
 struct ProbePlan {
     std::vector<Probe> probes;
     std::vector<Hook> hooks;

@@ -68,8 +68,9 @@ private:
 void quiet_libbpf();
 
 // Under the kernel's confidentiality lockdown, BPF helpers may read the memory of processes, but not kernel memory.
-// libbpf (1.3 to 1.7) tests only the BPF helper that reads kernel memory. If the kernel refuses it, libbpf replaces the
-// helpers for both kernel and user memory by older ones (before 5.5), which the lockdown also forbids.
+// libbpf (1.3 to 1.7) tests only the BPF helper that reads kernel memory. If the kernel refuses that helper, libbpf
+// assumes a kernel before 5.5. It then replaces the helpers for kernel memory and for user memory by bpf_probe_read()
+// and bpf_probe_read_str(), which the lockdown forbids, too.
 
 // Detects the lockdown by loading test programs, because securityfs, which shows the lockdown state, may be absent in
 // containers.

@@ -166,8 +166,8 @@ bool multi_filters_processes()
 
 bool return_probes_break_seccomp()
 {
-    // Without a filter, ENOSYS means that return probes use no system call. With a filter, EDOM means that seccomp
-    // filters apply to that system call.
+    // If the unfiltered call fails with ENOSYS, return probes use no system call on this kernel. If the filtered call
+    // fails with EDOM, the filter has refused it, so the seccomp filters of other processes may refuse it, too.
     return call_in_child(false) != ENOSYS && call_in_child(true) == EDOM;
 }
 

@@ -86,8 +86,8 @@ public:
         return stack_ <= 0;
     }
 
-    // Tracks a store to the stack. Returns false if it is outside the function's own frame: it might change arguments
-    // in the caller's frame.
+    // Tracks a store to the stack. Returns false if the store is outside the function's own frame, because it might
+    // then change arguments in the caller's frame.
     bool store(int64_t at, int64_t bytes, const TrackedValue& value)
     {
         if (at < stack_ || at + bytes > 0)
@@ -128,8 +128,9 @@ protected:
         return held_[number].kind == TrackedValue::entered && held_[number].reg == number;
     }
 
-    // Interprets a call of the function that returns the table. False if the code has already called a function. lost:
-    // registers that a call may change. returned: register that holds the return value.
+    // Interprets a call of the function that returns the table. Returns false if the code has already called a
+    // function, because only one call is supported. lost: registers that a call may change. returned: register that
+    // holds the return value.
     bool call(uint64_t target, std::span<const size_t> lost, size_t returned)
     {
         if (table_of_)

@@ -178,8 +178,8 @@ namespace {
 struct Fit {
     // The segment's pages include the whole mapping. mprotect() can split a mapping, but not extend it.
     bool covers = false;
-    // Either both the segment and the mapping are executable, or neither is. Less significant than `covers`, because
-    // READ_IMPLIES_EXEC and mprotect() change permissions.
+    // Either both the segment and the mapping are executable, or neither is. Ranks below `covers`, because
+    // READ_IMPLIES_EXEC and mprotect() may have changed the mapping's permissions.
     bool same_permission = false;
     // The segment's bytes include the address. This decides between two segments that share a page and have equal
     // permissions.

@@ -47,7 +47,7 @@ constexpr python_layout usual = {
 };
 
 // 3.8 to 3.10: frames are objects with an instruction index, names are not qualified, and code objects have no version.
-// Instead of a version, `check` covers the pointer to the line table, which is unique to each code object.
+// `check` is therefore the offset of the pointer to the line table, which is unique to each code object.
 constexpr python_layout until_3_10(uint8_t instruction)
 {
     python_layout layout = usual;

@@ -33,8 +33,8 @@ public:
     // there is not the name of a kernel.
     std::optional<std::string> name(pid_t pid, const std::string& driver, uint64_t handle, const IsKernel& is_kernel);
 
-    // Returns the number of trusted name offsets, summed over all driver builds. When it has grown, a name() that
-    // failed before may succeed.
+    // Returns the number of trusted name offsets, summed over all driver builds. After it has grown, a call of name()
+    // that returned nullopt before may succeed.
     uint64_t offsets_known() const;
 
 private:

@@ -159,7 +159,7 @@ KernelSymbols KernelSymbols::of_this_kernel()
 
 const KernelSymbols::Symbol* KernelSymbols::find(uint64_t address) const
 {
-    constexpr uint64_t longest = 1 << 20; // bytes; an address that is farther from a symbol does not belong to it
+    constexpr uint64_t longest = 1 << 20; // maximum distance in bytes between an address and the start of its symbol
     const auto next = std::ranges::upper_bound(symbols_, address, {}, &Symbol::address);
     if (next == symbols_.begin() || address - std::prev(next)->address > longest)
         return nullptr;

@@ -13,10 +13,10 @@ constexpr uint64_t piece_size = 1 << 20;
 constexpr uint64_t searched_max = 1 << 30;     // bytes of code searched per pass; cuBLASLt 13.0 has 110 MB
 constexpr uint64_t decoded_max = 32 << 20;     // bytes of code decoded per scan, in total
 constexpr uint32_t longest_window = 512;       // maximum bytes between two calls to the same function
-constexpr uint32_t first_window = 128;         // bytes that are decoded before the first call
+constexpr uint32_t first_window = 128;         // maximum bytes decoded before any other call
 constexpr uint64_t max_names_read = 128 << 20; // total bytes of names, including repeated reads
 constexpr size_t max_scanned_name = 16 << 10;
-constexpr size_t targets_max = 64 << 10; // candidate functions whose calls are collected, in files without symbols
+constexpr size_t targets_max = 64 << 10; // in files without symbols: maximum number of candidate functions
 constexpr size_t trials = 64;            // calls examined per candidate
 constexpr size_t candidates_max = 8;     // candidates examined, those with the most calls first
 

@@ -21,10 +21,11 @@ struct RowKey {
     std::string_view name;                 // the key's name in --by
     std::vector<std::string_view> headers; // headers of the key's columns
     std::vector<std::string_view> keys;    // JSON keys of the key's columns
+    // Meaning of a row that lacks this key, in a recording that is not grouped by the key.
     enum class Of : unsigned char {
-        call,    // a row without this key covers several values of the key, and cannot be grouped by it
-        process, // a row without this key covers several processes, and cannot be grouped by it
-        owner,   // a row of a single process may lack this key, because the process has no such owner
+        call,    // the row covers several values of the key, such as kernels, and cannot be grouped by it
+        process, // the row covers several processes, and cannot be grouped by the key
+        owner,   // as for `process`; but a row of a single process can be grouped: the process has no such owner
     } of = Of::call;
 };
 
@@ -32,13 +33,14 @@ struct RowKey {
 std::vector<const RowKey*> row_keys_named(std::string_view list);
 // The keys that are shown by a table's columns.
 std::vector<const RowKey*> row_keys_shown(std::span<const Column> columns);
-// The key that is shown by a column; null for a column of values.
+// The key that is shown by a column; null if the column shows a value, such as a number of calls.
 const RowKey* row_key_of(const Column& column);
 
 class MergedRows {
 public:
-    // keys: the keys to group by. recorded: the keys by which the recorded rows are grouped; if a row lacks one of
-    // these keys, its process has none, for example no pod. with_frames: rows with different stacks are not merged.
+    // keys: the keys to group by. recorded: the keys by which the recorded rows are grouped. A row that lacks one of
+    // these keys has no value for it; its process has no pod, for example. with_frames: rows with different stacks are
+    // not merged.
     MergedRows(std::string_view tool, std::vector<const RowKey*> keys, std::vector<const RowKey*> recorded,
                bool with_frames)
         : tool_(tool), keys_(std::move(keys)), recorded_(std::move(recorded)), with_frames_(with_frames)

@@ -70,7 +70,7 @@ std::optional<Message> Connection::receive()
         got.file = Fd(file);
     }
     const bool ended = size <= 0 || message.msg_flags & MSG_TRUNC;
-    closed_ |= ended; // a failed send() sets it too, although unread messages may be left
+    closed_ |= ended; // stays true after a failed send(), even if earlier messages are still received
     if (ended)
         return std::nullopt;
     got.bytes = buffer_.substr(0, static_cast<size_t>(size));

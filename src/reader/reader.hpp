@@ -177,9 +177,9 @@ std::function<void(Helper::Task&)> serve_in_sandbox(auto... arguments)
     };
 }
 
-// Transfer of answers that are too long for one message: they are sent in parts.
+// Transfer of answers that are too long for one message.
 
-// Sends an answer in parts. Called in the helper. Returns false if its owner has exited.
+// Sends an answer from the helper to the tool in parts. Returns false if the tool has exited.
 inline bool send_in_parts(Connection& owner, std::string_view bytes)
 {
     constexpr size_t part_max = Connection::message_max - 1;

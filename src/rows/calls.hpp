@@ -73,8 +73,8 @@ uint32_t front_bits_for(size_t table_rows, size_t possible_cpus);
 // Size of the table in rows: as many as fit into 64 MiB with one copy per CPU, but at least 4096 and at most 16384.
 size_t rows_for(size_t key_bytes, size_t possible_cpus);
 
-// Category of calls, which determines the tool that shows them. A copy that waits is counted twice, as copy and as
-// wait.
+// Category of calls, which determines the tool that shows them. A copy or free that blocks the host is counted twice:
+// as `copy` or `memory`, and as `wait`.
 enum class CallPart : uint8_t {
     launch,
     graph,      // launches of graphs; cudalaunch shows them together with kernel launches

@@ -120,9 +120,9 @@ bool ThreadTimes::has_begun(uint32_t place) const
     return load_acquire(table_[place].begin_ns) != 0;
 }
 
-// Consistent copy of a thread's times, or nullopt. At a change of state, the kernel side first sets the new state and
-// then adds the time spent in the old one; between the two steps no copy is consistent. That lasts long only if the
-// kernel side is preempted there.
+// Returns a consistent copy of a thread's times. At a change of state, the kernel side first sets the new state and
+// then adds the time spent in the old one. A copy made between these two steps is inconsistent and is retried. Returns
+// nullopt if all attempts fail, for example because the kernel side is preempted between the steps.
 std::optional<thread_time> ThreadTimes::consistent_copy(uint32_t place) const
 {
     for (int attempt = 0; attempt < 100; attempt++) {

@@ -178,7 +178,7 @@ std::string whose(const EmptyReport& report, const Options& options)
     return text;
 }
 
-// End of the sentence: the likely reason for the empty report; empty if unknown.
+// Last part of sentence(): the likely reason for the empty report. Empty if the reason is unknown.
 std::string reason(const EmptyReport& report, const Options& options)
 {
     if (report.driver_missing && !report.users)

@@ -71,7 +71,7 @@ void Run::leave_out_harmful_returns()
         throw Error(fmt::format("this run needs return probes, and {}", why),
                     "update the kernel, leave out the options for latencies and results, or trace only processes "
                     "without a seccomp filter (-p)");
-    warn(fmt::format("{}: {}", why, tool_.spec().without_returns));
+    warn(fmt::format("{}; without them, {}", why, tool_.spec().without_returns));
     std::erase_if(probe_plan_.hooks, [](const Hook& hook) { return hook.returns; });
 }
 

@@ -82,7 +82,7 @@ struct ToolSpec {
     std::string_view without_interval = "default: one report at the end";
     uint32_t ring_mb = 8; // default of --ring-mb
     // For tools that can trace without return probes: the consequences of doing so.
-    std::string_view without_returns = "fewer kernel names, captures and devices are known";
+    std::string_view without_returns = "some kernel names, graph captures and devices are unknown";
     // Called if the kernel refused a program. May throw an Error with the reason and a hint; otherwise, the run tries
     // other tiers.
     void (*explain)(const LoadError& error, bpf_object* object) = nullptr;

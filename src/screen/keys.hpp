@@ -56,7 +56,7 @@ struct Click {
     int y = 0;
 };
 
-// Encodes a mouse event as a Key above all other keys. x and y must be below 4096.
+// Encodes a mouse event as a Key. The value is greater than those of all keyboard keys. x and y must be below 4096.
 Key key_of(const Click& click);
 std::optional<Click> click_of(Key key);
 

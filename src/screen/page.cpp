@@ -19,7 +19,7 @@ constexpr KeyHelp key_help[] = {
     {"Home End", "Home: stay on the first row, even as rows move; End: select the last row"},
     {"Left Right", "scroll the columns"},
     {"Enter", "open the row: owner, history, kernels, copies, waits; on a pod or device: list its processes"},
-    {"Esc", "back; in the list: clear the filter, then select the first row"},
+    {"Esc", "back; in the list: clear the filter or, if there is none, select the first row"},
     {"< > , .", "sort by the column to the left or to the right"},
     {"s F6", "choose the column to sort by"},
     {"r R", "reverse the order"},

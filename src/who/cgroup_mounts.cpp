@@ -134,8 +134,9 @@ cgroup_controller v1_controller(const std::vector<CgroupMount>& mounts)
     return CONTROLLER_NONE;
 }
 
-// Checks only mounts of a hierarchy's root. In a container, the mounted cgroup may belong to a containerized Kubernetes
-// node, whose pods are not the host's.
+// True if the host runs Kubernetes pods. Checks only mounts of a hierarchy's root. Inside a container, another cgroup
+// may be mounted, for example that of a Kubernetes node that is itself a container. The pods of such a node are not the
+// host's.
 bool has_pods(const std::vector<CgroupMount>& mounts)
 {
     const auto has = [](const CgroupMount& mount, const char* name) {

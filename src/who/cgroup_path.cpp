@@ -101,7 +101,7 @@ std::optional<Container> container_of(std::string_view name, std::string_view pa
     std::string_view prefix = name.substr(0, name.size() - id_digits);
     if (!is_hex(id, id_digits))
         return std::nullopt;
-    if (prefix.empty()) // could also be a podman pod, which has such an id
+    if (prefix.empty()) // below libpod_parent, the id may be that of a podman pod instead of a container
         return parent == "libpod_parent" ? std::nullopt
                                          : std::optional(Container{runtime_by(&ContainerRuntime::parents, parent), id});
     // conmon, the monitor of a container, runs on the host, not in the container.
@@ -165,7 +165,8 @@ bool is_slurm_step(std::string_view text)
     return !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_+.") == std::string_view::npos;
 }
 
-// True for the cgroup of a kubelet or of its pods, in a container that is a Kubernetes node.
+// True if a cgroup with this name belongs to a kubelet or its pods. Inside a container, such a cgroup shows that the
+// container is a Kubernetes node.
 bool is_kubelet(std::string_view name)
 {
     return name == "kubelet" || name == "kubelet.slice" || name == "kubepods" || name == "kubepods.slice";

@@ -45,7 +45,9 @@ using VisitRecord = std::function<void(const ContainerRecord&)>;
 struct ContainerRuntime {
     std::string_view name{}; // as shown to the user
 
-    // Names in cgroup paths: prefixes before container ids, and parents of cgroups whose name is only an id.
+    // Identification of the runtime in a cgroup path. prefixes: text before the container's id, such as "docker" in
+    // "docker-ID.scope". parents: name of the parent, if the container's cgroup is named by the id alone, such as
+    // "docker" in "docker/ID".
     std::array<std::string_view, 2> prefixes{};
     std::array<std::string_view, 2> parents{};
 

@@ -104,7 +104,7 @@ const std::string& Processes::thread_name(const ImageId& image, uint32_t tid)
     const auto id = static_cast<pid_t>(tid);
     const bool runs =
         !known_[image].replaced && same_process(image) && process_of_thread(id) == static_cast<pid_t>(image.pid);
-    const auto now = runs ? process_name(id) : std::nullopt; // /proc/TID exists for every thread
+    const auto now = runs ? process_name(id) : std::nullopt; // accepts a thread id, as every thread has a /proc/TID
     const struct {
         ::image image;
         uint64_t number;
