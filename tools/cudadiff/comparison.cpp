@@ -38,7 +38,8 @@ public:
     }
 
 private:
-    // Weight for sorting rows of equal cost, such as rows without a measured time: logarithm of the factor of change.
+    // Second sort key, for rows of equal cost, such as rows without a measured time: the absolute logarithm of B/A. So
+    // twice as much and half as much have the same weight.
     static double weight(const Change& change)
     {
         if (change.a <= 0 || change.b <= 0)

@@ -25,7 +25,7 @@ struct WorkUnit {
 struct Compared {
     std::string group;
     size_t measure = 0;
-    std::string name; // for a split measure: value of its split key, such as "H2D"; otherwise empty
+    std::string name; // value of the key by which the measure is split, such as "H2D"; empty if it is not split
     Change change;
     double cost = 0; // change of the time in calls of the measure's family, such as all copy calls, as a share of wall
                      // time

@@ -183,7 +183,8 @@ std::string summary(const Comparison& comparison, const WorkUnit& unit)
     if (!text.empty())
         return text;
     const bool any = std::ranges::any_of(comparison.rows, [](const Compared& row) { return row.change.significant; });
-    return any ? "launches, grids and times do not differ significantly, or were not recorded; the table has the rest"
+    return any ? "launches, grid sizes and times do not differ significantly, or were not recorded; for the measures "
+                 "that differ, see the table"
                : "no significant differences";
 }
 

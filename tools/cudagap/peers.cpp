@@ -103,7 +103,8 @@ std::optional<TcpSocket> parse_socket(std::span<const std::byte> message)
     return socket;
 }
 
-// Folder below /proc of a running thread of the process. If the main thread has exited, its own folder shows no files.
+// Returns the name of the folder in /proc of a running thread, preferably the main thread. After the main thread has
+// exited, its own folder shows no open files and no namespaces.
 std::string readable(pid_t pid)
 {
     return std::to_string(running_thread(pid).value_or(pid));

@@ -22,7 +22,7 @@ double seconds_of(const Circumstances& around)
 
 Sentence quota(const Circumstances& around)
 {
-    constexpr double min_share = 0.05; // throttling for a smaller share of the covered time is not reported
+    constexpr double min_share = 0.05; // throttling for a smaller share of the interval is not reported
     if (!around.quota_cpus || !around.throttles || !around.throttled_ns)
         return {};
     const double seconds = static_cast<double>(*around.throttled_ns) / 1e9;

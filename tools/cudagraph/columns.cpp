@@ -260,8 +260,7 @@ constexpr LineField fields_of_lines[] = {
      always<LineContext>,
      line_nodes<&Nodes::kernels>,
      "Numbers of nodes in the executable graph after the call. If the call concerns no executable graph, they are "
-     "those of the graph. COPIES "
-     "includes memsets, and OTHERS includes host functions."},
+     "those of the graph. COPIES includes memsets, and OTHERS includes host functions."},
     {{"COPIES", "copies", Unit::count, 6}, always<LineContext>, line_nodes<&Nodes::copies>},
     {{"OTHERS", "other_nodes", Unit::count, 6}, always<LineContext>, line_nodes<&Nodes::others>},
     {{"", "update_reason", Unit::text},

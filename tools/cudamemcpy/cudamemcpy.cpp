@@ -71,7 +71,7 @@ std::vector<Program> CudaMemcpy::programs() const
     constexpr std::string_view no_state = "captured copies count as executed, and devices are unknown";
     std::vector<Program> all{
         {"memory", Layers::driver, memory_calls, true,
-         "pinned memory, and directions that only addresses reveal, are unknown"},
+         "pinned memory is unknown, and so are directions that the copy function does not give"},
         {"copy", counted(), copy_calls, follows_calls(), "", true, !follows_calls()},
         {"batch", counted(), batch_calls, follows_calls(), "copies in batches are not counted", true, !follows_calls()},
         {"state", Layers::driver, capture_calls, true, no_state},

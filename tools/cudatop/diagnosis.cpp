@@ -361,8 +361,8 @@ void Diagnosis::detect_nccl(const ImageId& image, History& history)
                                                [](const std::string& name) { return name.starts_with("NCCL"); });
 }
 
-// Sums how long the thread of the longest wait was suspended, because a suspended thread does not hang. An interval
-// counts in full if the thread is suspended at the end of the interval.
+// Sums how long the thread of the longest wait was suspended during that wait. The rule on hangs subtracts this time.
+// An interval counts in full if the thread is suspended at its end, and otherwise not at all.
 void Diagnosis::check_suspension(const ImageId& image, History& history, const Interval& interval)
 {
     constexpr uint64_t long_ns = 500'000'000;

@@ -30,7 +30,7 @@ namespace gpusnoop::cudatop {
 
 namespace {
 
-// A column whose values are recorded under other keys. It shows the first of `keys` that the recording has.
+// A column without a JSON key of its own. It shows the value of the first of `keys` that the recorded row has.
 struct ShownHeader {
     std::string_view header;
     std::vector<std::string_view> keys;
@@ -64,8 +64,8 @@ Cell cell_of(const Record::Value& value, Unit unit)
     return whole ? Cell(static_cast<uint64_t>(*number)) : Cell(*number);
 }
 
-// Marks values as in the recorded run: estimates from sampled calls (~), and lower bounds because the process started
-// before that run (>=).
+// Marks the value as the recorded run did: with "~" if it is an estimate from sampled calls, with ">=" if it is a lower
+// bound because the process started before that run.
 Cell marked(Cell cell, const Record& record, const Column& column)
 {
     const bool at_least = record.number("live_is_lower_bound").value_or(0) != 0;

@@ -332,8 +332,8 @@ constexpr Rule table[] = {
     {"launches", "a thread spends 60% of its time in launch calls (launch-bound); needs --latency",
      "cudalaunch -p PID -l", launches},
     {"blocks",
-     "for 3 s, at least 100 launches/s, 90% of them with under 32 blocks; counts only launches that pass the grid in "
-     "registers",
+     "for 3 s, at least 100 launches/s, 90% of them with under 32 blocks; launches that pass the grid in a struct "
+     "(cuLaunchKernelEx) may not count",
      "cudalaunch -p PID", few_blocks},
     {"spins", "busy-waiting: a thread waits 80% of the time while the process uses 80% of a CPU", "cudasync -p PID -U",
      spins},

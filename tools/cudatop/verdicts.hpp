@@ -55,9 +55,9 @@ public:
     std::vector<WhyLine> with(std::span<const Verdict* const> of_last_interval, const Frames& frames);
     uint64_t dropped() const { return dropped_; } // number of verdicts dropped because a limit was reached
 
-    // Call this when a process has exited and is no longer tracked.
+    // Counts an exited process that is no longer tracked.
     void forgot_process() { processes_++; }
-    size_t processes() const { return processes_; }
+    size_t processes() const { return processes_; } // number of calls of forgot_process()
 
 private:
     void fold();

@@ -44,7 +44,7 @@ struct AllocationGroup {
     uint64_t released_bytes = 0;
     uint64_t failures = 0;
     uint64_t out_of_memory = 0;
-    uint64_t failed_bytes = 0; // size of the last allocation that ran out of memory; with -x, of the last that failed
+    uint64_t failed_bytes = 0; // size of the last allocation that ran out of memory (with -x: that failed)
     uint64_t last_failed = 0;  // time of the allocation in failed_bytes, CLOCK_MONOTONIC, ns; 0: none
     uint64_t unknown_frees = 0;
     uint64_t untracked = 0;

@@ -131,7 +131,7 @@ bool GpuAlloc::tick(Output& output)
 void GpuAlloc::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
     if (settings_.exited) {
-        leaving_.merge(processes().pids()); // so that exited() finds all exits since the last tick
+        leaving_.merge(processes().pids()); // checks processes whose exit event is not read yet, too
         tick(output);
     } else if (settings_.leaks) {
         print_leaks(output, held_->leaks(holdings_, clock_ns(CLOCK_MONOTONIC), settings_.older_than_ns), options_,

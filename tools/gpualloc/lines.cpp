@@ -68,7 +68,7 @@ const ProcessField<ExitLine> exit_fields[] = {
     {{"KIND", "kind", Unit::text, 10},
      in_any_run,
      [](const ExitLine& l, const AnyRun&) { return l.kind; },
-     "Kind of memory of the stack's allocations. On the line of the process: `all`, also in JSON."},
+     "Kind of memory of the stack's allocations. On the line of the process, it is `all`."},
     {{"HELD", "held_bytes", Unit::bytes, 7},
      in_any_run,
      [](const ExitLine& l, const AnyRun&) { return Cell(l.amount.bytes_held()); },

@@ -205,7 +205,8 @@ constexpr F fields[] = {
      [](const L& l, const C&) {
          return l.row && l.row->account.efficiency.sources ? Cell(l.row->account.efficiency.shared_ns) : Cell();
      },
-     "Time that the hardware counters cover and in which other tenants held the device, too."},
+     "Part of the time covered by the columns SMACT% to FB during which other tenants held the device, too. The values "
+     "of these columns include the work of these tenants."},
     {{"", "measured_by", Unit::text},
      json_only<C>,
      [](const L& l, const C&) {

@@ -46,7 +46,7 @@ DcgmPage parse_dcgm_page(std::string_view text);
 
 class Dcgm {
 public:
-    // where: a loopback URL, or a path. Throws UsageError.
+    // where: the loopback URL of a dcgm-exporter, or the path of a file with its page. Throws UsageError.
     explicit Dcgm(const std::string& where);
 
     // Polls every few seconds, without blocking, and warns once of an error. now_ns: CLOCK_MONOTONIC.

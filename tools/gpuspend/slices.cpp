@@ -22,8 +22,8 @@ std::string id_of(const Owner& owner, bool by_container)
     return "cgroup " + owner.cgroup;
 }
 
-// Key that is equal for an owner's processes and its allocations, so that a device is not reported twice. Empty if the
-// owner is no pod, container or job.
+// Identifies the owner of a process or of an allocated device. If a process of the same owner already has a row for the
+// device, the allocation gets no second row. Empty if the owner is no pod, container or job.
 std::string owner_key(const Owner& owner)
 {
     return owner.pod_uid().empty() && !owner.container() && owner.where.slurm_job.empty() ? "" : id_of(owner, false);

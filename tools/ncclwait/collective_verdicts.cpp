@@ -302,7 +302,7 @@ CollectiveVerdict CollectiveVerdicts::stuck(Stall stall, uint64_t now_ns) const
 
 namespace {
 
-constexpr int64_t shift_max = 128; // one rank may be at most this many calls ahead of another when tracing begins
+constexpr int64_t shift_max = 128; // ranks more than this many calls apart when tracing begins cannot be aligned
 constexpr int64_t waits_to_align = 4;
 // A shift s pairs call i of one rank with call i + s of the other. A pair is impossible if one rank's wait for the call
 // returned before the other rank made the call. Even the correct shift has such pairs, because some waits are for other

@@ -287,7 +287,8 @@ void Collectives::join(Communicator& communicator, bool last)
     const std::vector<Rank*>& ranks = communicator.ranks;
     if (ranks.empty())
         return;
-    // In the first round, wait until all ranks are known, because records of more ranks may still arrive.
+    // If a rank was added since the last call, wait for the other ranks, whose records may still arrive. The next call
+    // joins without the missing ranks, which may be on other machines.
     const bool all = ranks.size() == static_cast<size_t>(ranks.front()->identity.ranks);
     if (!all && !communicator.rounds && !last)
         return;

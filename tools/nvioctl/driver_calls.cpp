@@ -122,8 +122,8 @@ std::vector<driver_call> PendingCalls::read()
     return calls;
 }
 
-// Removes the call's entry, unless the call has returned since the entry was read, and the thread has begun another
-// call.
+// Removes the call's entry, unless the entry now holds a later call. This happens if the call has returned and the
+// thread, or a new thread with the same id, has begun another call.
 void PendingCalls::drop(uint32_t tid, const driver_call& call, bool alive)
 {
     const auto is_another = [&](const driver_call& now) {
