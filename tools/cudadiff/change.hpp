@@ -26,7 +26,9 @@ struct Change {
     std::optional<double> share() const { return relative_to_a(difference); }
     std::optional<double> relative_to_a(double change) const
     {
-        return a > 0 ? std::optional(std::max(change / a, -1.0)) : std::nullopt; // values are never negative
+        // Values are never negative, so a fall of more than 100% is impossible. But the difference of two values can
+        // exceed the median of A.
+        return a > 0 ? std::optional(std::max(change / a, -1.0)) : std::nullopt;
     }
 };
 

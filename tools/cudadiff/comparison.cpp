@@ -48,8 +48,8 @@ private:
     }
 
     struct Pair {
-        std::set<Series> a, b; // series of each side, from the same source
-        size_t source = 0;
+        std::set<Series> a, b; // the measure's series in recordings A and B
+        size_t source = 0;     // index in Measure::sources; all series are from this source
     };
 
     static std::set<Series> series_of(const Side& side, size_t measure, size_t source)

@@ -10,7 +10,7 @@ namespace {
 using enum Shape;
 using enum Family;
 
-// Times are recorded only with -l. A missing time is therefore unknown, not zero.
+// cudalaunch and cudamemcpy record times only with -l. A missing time is therefore unknown, not zero.
 constexpr Measure all[] = {
     {.name = "launches", .text = "launches", .sources = {{"cudalaunch", "launches"}, {"cudatop", "launches"}}},
     {.name = "launch-time",

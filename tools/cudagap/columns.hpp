@@ -65,7 +65,8 @@ std::span<const Field<Context, GapLine>> line_fields();
 // these launches.
 std::string launches_line(const GapLaunches& launches, const NameOptions& names);
 
-// Lines below that text: which thread woke the blocked thread (the waker), and what the waker did before that.
+// Lines below the text of launches_line(): which thread woke the blocked thread (the waker), and what the waker did
+// before that.
 std::vector<std::string> waker_lines(const gap_record& gap, const GapFiles& files);
 
 // Prints a histogram of the gaps of each group.

@@ -259,7 +259,8 @@ void CudaGap::print_times(Output& output, const std::vector<ThreadTime>& times, 
         print_groups(output, group_times(times, view, *processes_), context(seconds), wall_ns);
 }
 
-// True if the output shows circumstances. Reading them takes a dozen file reads per process.
+// True if the output shows circumstances of processes, such as the cgroup's quota and pressure. Reading them takes a
+// dozen file reads per process.
 bool CudaGap::needs_circumstances() const
 {
     if (settings_.events || settings_.stacks || settings_.tcp || settings_.files || settings_.histogram())

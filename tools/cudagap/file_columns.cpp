@@ -25,7 +25,8 @@ Cell if_known(const K& k, uint64_t number)
 template<uint64_t G::*bytes>
 Cell by_disks(const K& k, const G& g, const C&)
 {
-    constexpr unsigned minor_bits = 20; // of the kernel's dev_t; the major number of file systems without a disk is 0
+    constexpr unsigned minor_bits = 20; // width of the minor number in the kernel's dev_t
+    // File systems without a disk have major number 0.
     const bool on_disk = k.device >> minor_bits || g.read_bytes || g.written_bytes;
     return on_disk ? Cell(g.*bytes) : Cell();
 }

@@ -89,7 +89,7 @@ void GapCauses::add(const gap_record& gap, const GapFiles& files)
         return;
     }
     const uint32_t known = std::min<uint32_t>(gap.known, WAKERS);
-    uint32_t step = 0; // index of the waker that ends the chain of threads that waited for each other
+    uint32_t step = 0; // index of the last waker in the chain, in which each waker waited for the next
     while (step + 1 < known && is_wait_for_thread(largest_part(parts_of(gap.wakers[step]))))
         waker = &gap.wakers[step++].waker;
     GapCause& cause = thread.causes[{WOKEN_BY_THREAD, comm_of(*waker)}];

@@ -150,7 +150,7 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
         {{"", "waker_ended_ns", Unit::count},
          json_only<C>,
          of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.blocked_ns}; }>,
-         "Duration of the blocked period that the waker ended."},
+         "Duration of the blocked period that the waker ended: the value of `block_ns`, if the waker is known."},
         {{"", "waker_wall_ns", Unit::count},
          json_only<C>,
          of_known<took>,

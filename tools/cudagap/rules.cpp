@@ -220,8 +220,8 @@ namespace {
 
 using Severity = std::optional<double>;
 
-// Returns `some` / `all`, or nullopt if that is too little to report, for example a few segments when a connection
-// starts.
+// Returns `some` / `all`; nullopt if a number is unknown, or if `some` or the ratio is too small to report, such as a
+// few segments when a connection starts.
 Severity share_of(const std::optional<uint64_t>& some, const std::optional<uint64_t>& all)
 {
     constexpr double min_share = 0.005;

@@ -79,7 +79,7 @@ struct GraphGroup {
     uint64_t direct = 0;            // kernels launched without a graph
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;
-    Histogram duration; // durations of launches; with time_instantiations, of instantiations
+    Histogram duration; // durations of launches, or of instantiations if GraphSettings::time_instantiations is set
     uint64_t errors = 0;
     uint64_t captures = 0;
     uint64_t failed_captures = 0;

@@ -81,7 +81,7 @@ uint64_t calls(const G& g, const C& c)
 }
 
 // If rows are grouped by kernel, graphs and host functions have rows of their own. For these rows, the text column
-// LAUNCHES has the number of launches of the graph or host function, but JSON omits the key.
+// LAUNCHES has the number of launches of the graph or host function, but JSON has no key `launches`.
 uint64_t launches(const G& g, const C& c)
 {
     if (c.settings.kernel)
@@ -108,7 +108,8 @@ constexpr auto fields = fields_of<F>(
         F{of_calls({"LAUNCHES", "launches", Unit::count, 9}), always<C>,
           [](const K& k, const G& g, const C& c) { return cell_if(kernels(k, g, c)); },
           "Kernel launches, not counting captured launches. If rows are grouped by kernel, graphs and host functions "
-          "have their own rows. There, LAUNCHES counts launches of the graph or host function; JSON omits the key."}
+          "have their own rows. There, LAUNCHES counts launches of the graph or host function; JSON has no key "
+          "`launches`."}
             .in_text([](const K&, const G& g, const C& c) { return Cell(launches(g, c)); }, Unit::count),
         F{of_calls({"LAUNCH/s", "launches_per_second", Unit::rate, 9}), always<C>,
           [](const K& k, const G& g, const C& c) {

@@ -153,8 +153,8 @@ uint32_t Waiting::places()
 
 std::vector<Waiting::Part> Waiting::drain(uint64_t least_ns)
 {
-    // Wait for BPF programs that began before reported_ns was set. After that, no call is both in the counts and in a
-    // part.
+    // Let BPF programs that began before reported_ns was set finish. They may still add a returning call to the
+    // kernel's counts, and the loop below could then count the call's time again.
     if (!barrier_.wait()) {
         end_ns_ = begin_ns_; // the next report includes this interval
         return {};

@@ -120,7 +120,7 @@ public:
     void add(const Waiting::Part& part);
 
 private:
-    WaitGroup& group_with_thread(const call_key& call); // returns the call's group, after adding the thread
+    WaitGroup& group_with_thread(const call_key& call); // adds the call's thread to its group, and returns the group
 };
 
 } // namespace gpusnoop

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that the diagnosis computes from the counts of the last few seconds: signs for rules, and values for columns.
+// Values that the diagnosis computes from the counts of the last few seconds: inputs of the rules (Signs), and column
+// values.
 #include "tools/cudatop/diagnosis.hpp"
 
 #include "gpu/driver_names.hpp"

@@ -106,8 +106,9 @@ void StuckThreads::inspected(pid_t pid, std::span<const PendingCallsQuestion::Th
     process.next_ns = now_ns + process.pause_ns;
 }
 
-// True if a helper should inspect the thread's stack. If the thread has made counted calls, it is inspected when it
-// stops making them. Any other thread is inspected while it is new, and whenever its registers do not change.
+// True if a helper should inspect the thread's stack. A thread that has made calls or waits that the BPF programs
+// record is inspected when it stops making them. Any other thread is inspected until several answers in a row have
+// found no call in it. After that, it is inspected when its registers stop changing.
 bool StuckThreads::is_candidate(const Thread& thread, uint64_t now_ns)
 {
     const bool is_unmoved = now_ns - thread.unmoved_since_ns >= tick_ns;

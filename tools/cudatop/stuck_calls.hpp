@@ -50,7 +50,8 @@ public:
     std::set<pid_t> due(const std::vector<pid_t>& users, uint64_t now_ns);
     // Records the registers of all threads of the process.
     void inspected(pid_t pid, std::span<const PendingCallsQuestion::Thread> threads, uint64_t now_ns);
-    // Returns the threads whose stacks a helper process should inspect. Only the answer to the last question is used.
+    // Returns the threads whose stacks a helper process should inspect. Do not call this while an answer for the
+    // process is pending, because answered() takes every answer as one to the last question.
     PendingCallsQuestion question(pid_t pid, uint64_t now_ns);
     void answered(pid_t pid, std::span<const uint32_t> tids, std::span<const PendingCall> calls);
     void forget(pid_t pid) { processes_.erase(pid); }
@@ -73,7 +74,7 @@ private:
         bool is_known = false;              // the last answer is about the current registers
         PendingCall call;                   // call found by the last answer; probe 0: none
         uint64_t found_ns = 0, seen_ns = 0; // when the thread was first and last found in this call
-        unsigned empty_answers = 0;         // number of consecutive answers without a call
+        unsigned empty_answers = 0;         // number of consecutive answers that found no call in the thread
     };
     struct Process {
         std::map<uint32_t, Thread> threads;

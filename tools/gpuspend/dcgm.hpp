@@ -24,7 +24,7 @@ LoopbackResponse http_body(std::string_view answer);
 
 // The device or MIG instance that a value belongs to.
 struct DcgmKey {
-    std::string uuid; // UUID of the device, even for an instance
+    std::string uuid; // UUID of the device; for a MIG instance, of the device that contains it
     std::optional<uint32_t> gpu_instance;
     auto operator<=>(const DcgmKey&) const = default;
 };

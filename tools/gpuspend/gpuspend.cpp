@@ -283,7 +283,8 @@ std::vector<std::string> GpuSpend::notes(const Bill& bill) const
     if (slices_->dcgm() && !slices_->dcgm()->error().empty())
         lines.push_back(fmt::format("cannot use DCGM's page: {}", slices_->dcgm()->error()));
     if (const uint64_t unknown = grants.unknown())
-        lines.push_back(fmt::format("the kubelet has allocated {} unknown device{}", unknown, unknown == 1 ? "" : "s"));
+        lines.push_back(fmt::format("the kubelet has allocated {} device{} missing from the list of GPUs", unknown,
+                                    unknown == 1 ? "" : "s"));
     if (const uint64_t unseen = sums_.unseen_ns(); state_ && unseen >= 1'000'000'000)
         lines.push_back(
             fmt::format("{} of the {} that the state file covers were not observed, because gpuspend did not run",

@@ -51,7 +51,8 @@ void Grants::refresh(const MachineGpus& gpus, uint64_t now_ns)
         scan(gpus);
 }
 
-// Reads files that the kubelet replaces atomically. If a file cannot be parsed, warns once and keeps its last content.
+// Reads the kubelet's checkpoint and the state files of DRA. If a file cannot be parsed, warns once and keeps its last
+// content.
 void Grants::read_checkpoint()
 {
     const auto text = HostFiles(host_root_).read(kubelet_checkpoint);

@@ -42,7 +42,7 @@ public:
     uint64_t parts(const std::string& device) const; // number of replicas of the device
     // Number of grants in the checkpoints that name a pod that no longer exists.
     uint64_t stale() const { return stale_; }
-    // Number of grants in the checkpoints that name an unknown device.
+    // Number of grants in the checkpoints that name a device that is not in the list of GPUs.
     uint64_t unknown() const { return unknown_; }
 
 private:

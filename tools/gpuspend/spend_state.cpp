@@ -74,7 +74,8 @@ private:
     void put(const T& value) { fields(*this, value, static_cast<T*>(nullptr)); }
 };
 
-// Parses the fields of a line in order. good() reports errors at the end.
+// Parses the fields of a line in order. After the last field, good() returns false if any field was invalid, or if the
+// line had too few or too many.
 class Fields {
 public:
     explicit Fields(std::string_view line) : rest_(line) { next_field(); }

@@ -55,8 +55,8 @@ public:
     static constexpr unsigned scans_in_a_row = 4;
     static constexpr uint64_t first_pause_ns = 1'000'000'000, longest_pause_ns = 16'000'000'000;
 
-    // Call this once a second for each silent communicator. since_ns: time when it became silent. waits: true if one of
-    // its threads is known to wait for the GPU; there is then no pause.
+    // Call this once a second for each silent communicator. since_ns: time when it became silent. waits: true if a
+    // thread of one of its ranks is known to wait for the GPU; scans of the communicator are then not paused.
     bool is_due(uint64_t communicator, uint64_t since_ns, bool waits, uint64_t now_ns);
     // Forgets communicators for which is_due() was not called in this round, because they are no longer silent.
     void end_round();

@@ -85,10 +85,10 @@ uint64_t ago(uint64_t ns, uint64_t now_ns)
 // "; 3 of its 8 ranks are not seen on this machine, ..."; empty if all its ranks are seen.
 std::string unseen_ranks_text(const Collectives::Ref& ref)
 {
-    return ref.here < ref.ranks
-               ? fmt::format("; {} of its {} ranks are not seen on this machine, and one of them may be missing",
-                             ref.ranks - ref.here, ref.ranks)
-               : std::string();
+    return ref.here < ref.ranks ? fmt::format("; {} of its {} ranks are not seen on this machine, and one of them may "
+                                              "not have entered the collective",
+                                              ref.ranks - ref.here, ref.ranks)
+                                : std::string();
 }
 
 CollectiveVerdict mismatch(Stall stall, uint64_t now_ns)

@@ -156,8 +156,8 @@ public:
     // Joins the calls received so far. last: no more calls will follow.
     void join(bool last = false);
     std::vector<Part> drain();
-    // Returns the communicators without progress since `before_ns`, as of the last join(), and the mismatches found
-    // since the last call of stalls().
+    // Returns the mismatches found since the last call of stalls(), and the communicators that had made no progress
+    // since `before_ns` when join() was last called.
     std::vector<Stall> stalls(uint64_t before_ns);
     // Removes and returns complete lines. last: also incomplete lines.
     std::vector<Line> drain_lines(uint64_t now_ns, bool last = false);
