@@ -288,7 +288,7 @@ INLINE bool is_traced(struct task_struct* task)
     return true;
 }
 
-/* Time at which tracing began (CLOCK_BOOTTIME); 0: not yet. */
+/* Time since which no call was missed (CLOCK_BOOTTIME), set by the front end; 0: unknown. */
 __u64 traced_since = 0;
 
 /* True if the process started after tracing began, so that all of its calls were seen. */

@@ -19,9 +19,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr ScanQueue::Clock::duration tick_budget = 50ms; // maximum per attach_waiting(), so that reports are on time
-// At startup, tracing begins without the unfinished scans if no scan makes progress for this time, or after five times
-// this time in total. Calls of a process are lost until its scan is finished. Longer than the hang timeout of helpers,
-// so that a scan can be repeated after a file made it hang.
+// Timeout of the scans at startup. If no scan makes progress for this long, or after five times as long in total,
+// tracing begins without the unfinished scans. Calls of a process are lost until its scan is finished. The timeout is
+// longer than the hang timeout of helpers, so that a scan can be repeated after a file has made a helper hang.
 constexpr std::chrono::milliseconds stall_timeout = 4s;
 // A driver that forwards calls to a second driver is expected to load it within this time. Most load it at once.
 constexpr ScanQueue::Clock::duration second_driver_window = 2s;
@@ -192,7 +192,7 @@ Attacher::Attached Attacher::apply(const Targets::Found& found)
         const auto now = ScanQueue::Clock::now();
         if (const auto search = second_driver_until_.find(pid); search != second_driver_until_.end())
             search->second = now + second_driver_window;
-        if (!found.held) // a paused process waits for its scan, so that scan is not rate-limited
+        if (!found.held) // scans of paused processes are not rate-limited, because the processes wait for them
             scan_queue_.scanned(pid, found.took, now);
         if (found.held && found.complete)
             options_.release(*found.held);

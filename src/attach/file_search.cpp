@@ -166,7 +166,7 @@ SearchEnd FileSearch::search_opened(std::string_view path, Fd where)
     if (const auto known = known_.find(version_of(*found, mapping)); known != known_.end())
         end.known.push_back(known->second);
     else
-        submit(*found, mapping, false); // a file that cannot be opened is reported by a later scan, once it is mapped
+        submit(*found, mapping, false); // open errors are ignored here: the next scan after the mapping reports them
     return end;
 }
 

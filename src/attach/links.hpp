@@ -32,7 +32,7 @@ struct Hook {
     // Message about what the user loses if the kernel refuses the program. Empty if the tool cannot run without it.
     std::string_view without{};
     bool sampled = false;          // the probes may be paused, so that only a sample of calls is traced (pause())
-    std::string_view instead_of{}; // name of the program that takes over the probes if the kernel refuses this one
+    std::string_view instead_of{}; // a more general program, which takes over the probes if the kernel refuses this one
 };
 
 // Keeps a program attached; its destructor detaches it.

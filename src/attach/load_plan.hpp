@@ -48,7 +48,8 @@ private:
 };
 
 // Parallel loading of uprobe programs. Verification takes most of the start-up time, and libbpf loads programs one
-// after the other. So libbpf is made to load stubs, and then threads load the real programs into the same descriptors.
+// after the other. So libbpf loads an empty stub for each program first. Then several threads load the real programs
+// and replace the stubs in libbpf's descriptors (dup3()).
 
 // Installs the loader for uprobe programs. Call it once, before a BPF object is opened. confidential: result of
 // is_confidentiality_lockdown().

@@ -128,7 +128,7 @@ constexpr TableEntry driver_table[] = {
      "async prefetch (dst, bytes, count, _, _, _, _, stream)"},
 
     // Copies, runtime. ToSymbol and FromSymbol take a host address that only identifies a device variable. The layout
-    // skips this address, because the variable is in device memory.
+    // skips this address, because the call does not copy from or to it.
     {"cudaMemcpy[_ptds]", KIND_COPY, "(dst, src, bytes, int direction)"},
     {"cudaMemcpyAsync[_ptsz]", KIND_COPY, "async (dst, src, bytes, int direction, stream)"},
     {"cudaMemcpyPeer", KIND_COPY, "p2p (dst, _, src, _, bytes)"},

@@ -159,7 +159,8 @@ inline constexpr CallSet event_calls = calls_of({KIND_EVENT_RECORD, KIND_EVENT_W
 inline constexpr CallSet nccl_calls = calls_of({KIND_COLLECTIVE, KIND_MESSAGE, KIND_GROUP_BEGIN, KIND_GROUP_END,
                                                 KIND_GROUP_DROP, KIND_COMM_NEW, KIND_COMM_DESTROY, KIND_COMM_QUERY});
 
-// Waits that nccl.bpf.h handles: those that return when the device has finished work.
+// True for waits until the device has finished the work of a stream, a context or an event. nccl.bpf.h handles only
+// these waits.
 constexpr bool waits_for_work(const probe_row& row)
 {
     return row.wait == WAIT_STREAM || row.wait == WAIT_CONTEXT || row.wait == WAIT_EVENT;

@@ -56,7 +56,7 @@ struct Program {
     std::string_view without{};
     bool always = true;
     bool sampled = false;          // allowed only if `returns` is false
-    std::string_view instead_of{}; // the row of this other program must come earlier in the table
+    std::string_view instead_of{}; // the program named here must have an earlier row in the table
 };
 
 // The functions to probe, without duplicates, and the programs that handle them. Each program has one hook, in the

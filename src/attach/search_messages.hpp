@@ -28,7 +28,8 @@ struct SearchRequest {
     };
     Kind kind = Kind::mapped;
     pid_t pid = 0;
-    uint32_t dropped = 0; // number of files dropped so far; a change makes file numbers from earlier verdicts invalid
+    uint32_t dropped = 0; // number of files that the tool has dropped or moved so far; if it has changed, the helper
+                          // forgets all file numbers
     std::vector<Question> questions;
     std::string path{}; // path of the file sent with this message; if kind is opened, as shown in /proc
 };
@@ -47,7 +48,7 @@ void fields(auto& each, same_as_const<SearchRequest> auto& r)
 struct FileCandidate {
     std::string path; // as the process sees it
     bool deleted = false;
-    uint64_t device = 0, inode = 0; // as /proc shows them or, for an opened file, stat(); 0 if unknown
+    uint64_t device = 0, inode = 0; // from /proc/PID/maps or, for an opened file, stat(); 0: unknown
     uint64_t page = 0;              // address at which the helper mapped the file (see FileIds::find()); 0: none
     int64_t changed_ns = 0;         // time of the last change, as cached by the kernel
 };

@@ -43,7 +43,8 @@ private:
     std::optional<int> sent_;
 };
 
-// Returns the termination signals. Helper processes block them, because the kernel kills a helper when the tool exits.
+// Returns the termination signals. Helper processes block these signals, and are killed by the kernel when the tool
+// exits (PR_SET_PDEATHSIG).
 sigset_t ending_signal_set();
 
 // True if a termination signal is pending that EndingSignals has not read.

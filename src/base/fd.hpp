@@ -51,8 +51,8 @@ using Directory = std::unique_ptr<DIR, DirCloser>;
 size_t descriptor_limit(); // RLIMIT_NOFILE
 size_t open_descriptors(); // number of descriptors that this process has open
 
-// Reads a file from its current position to the end, but stops after more than `max` bytes. So a result longer than
-// `max` may be incomplete. nullopt on error.
+// Reads a file from its current position to the end. Stops once it has read more than `max` bytes, so a result of more
+// than `max` bytes may be incomplete. nullopt on error.
 std::optional<std::string> read_text(const Fd& file, size_t max);
 // flags: additional flags for open().
 std::optional<std::string> read_text(const std::string& path, size_t max, int flags = 0);

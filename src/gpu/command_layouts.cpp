@@ -22,7 +22,7 @@ bool holds(const Row& row, std::optional<DriverVersion> version)
     return !version || (row.since <= *version && *version < row.until);
 }
 
-// True if the size row is valid in every driver version that accepts the command's request.
+// True if the size row applies to every driver version that accepts this ioctl request.
 bool always_holds(const SizeRow& size, const LayoutRow& command)
 {
     return std::ranges::all_of(layouts, [&](const LayoutRow& other) {

@@ -296,10 +296,9 @@ bool plausible(Bytes room, unsigned count, size_t size)
 constexpr unsigned char unwritten = 0xa5;
 
 // Returns the size of a list element in bytes; 0 if it cannot be determined. The size is derived from the number of
-// bytes written, because an element's size depends on more than the function's name and version. Elements of _v3 had 32
-// bytes from driver 535.43.02 to 535.86.05, but 24 before 535.43.02 and again from 535.104.05 on. Users have also
-// reported 24 bytes instead of 16 for the unsuffixed function that lists MPS clients, and 16 bytes for _v3 in a
-// container (550.127.08).
+// bytes written, because the function's name and version do not determine it. Elements of _v3 had 32 bytes from driver
+// 535.43.02 to 535.86.05, but 24 before 535.43.02 and again from 535.104.05 on. Users have also reported 24 bytes
+// instead of 16 for the unsuffixed function that lists MPS clients, and 16 bytes for _v3 in a container (550.127.08).
 size_t measure(Bytes room, unsigned count, unsigned capacity, size_t documented)
 {
     const auto last = std::find_if(room.rbegin(), room.rend(), [](unsigned char byte) { return byte != unwritten; });

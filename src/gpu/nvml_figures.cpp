@@ -160,7 +160,7 @@ std::optional<NvmlAnswers> NvmlFigures::ask_for_figures()
         why_ = answers->why;
         set_warning({});
         reader_.reset();
-    } // else keep the reader: the helper exits and is replaced, and the new helper may find NVML again
+    } // else keep the reader: this helper found no library and exits, but its replacement may find one again
     return std::nullopt;
 }
 

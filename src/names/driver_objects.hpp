@@ -75,7 +75,8 @@ public:
     // stored in the object.
     std::optional<std::string> name(pid_t pid, const Library& library, uint64_t handle);
 
-    // The number of libraries whose paths are trusted. When it grows, lookups that failed before may succeed.
+    // Returns the number of libraries for which the path to the name (hip_name_path()) is trusted. When it has grown, a
+    // name() that failed before may succeed.
     uint64_t trusted_libraries() const;
 
 private:

@@ -20,8 +20,8 @@ namespace {
 constexpr int deepest_shown = 8;         // template arguments that are nested deeper are always shown as <...>
 constexpr size_t shortest_argument = 18; // columns; a truncated argument shorter than this is useless
 constexpr std::string_view ellipsis = "...";
-constexpr size_t tag_columns = 5;
-constexpr size_t narrowest_tagged = 24; // columns; in a narrower column, a tag would leave too little of the name
+constexpr size_t tag_columns = 5;       // width of tag_of(), such as "#1a2b"
+constexpr size_t narrowest_tagged = 24; // columns; in fewer columns, the tag would leave too little room for the name
 
 bool starts_code_point(char c)
 {

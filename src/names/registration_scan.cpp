@@ -25,8 +25,8 @@ constexpr size_t stub_argument = 1;
 constexpr size_t name_argument = 3;
 constexpr size_t variable_argument = 0;
 
-// Functions whose calls are searched for. In HIP 5 to 7, the registrations suffice, because a handle is the address of
-// the registered variable.
+// Functions whose calls are searched for. In HIP 5 to 7, calls of the registration function suffice to name all
+// handles: a handle is the address of the registered variable.
 constexpr std::string_view functions_of_cuda[] = {"__cudaRegisterFunction", "__cudaGetKernel"};
 constexpr std::string_view functions_of_hip[] = {"__hipRegisterFunction"};
 enum Function : size_t { register_function, get_kernel };

@@ -153,7 +153,7 @@ public:
         size_t left = ZSTD_decompressStream(context_, &out, &from);
         if (ZSTD_isError(left))
             return skip_damage(packed);
-        if (out.pos > 0) { // output means that all blocks passed to libzstd earlier are complete
+        if (out.pos > 0) { // there is output, so libzstd has decoded all input of earlier calls
             fed_.clear();
             is_begin_ = !began_before;
         }

@@ -74,7 +74,7 @@ constexpr Family families[] = {
      "GPU time attributed to the tenants that used it; used, idle and unallocated time add up to all GPU time."},
     {"gpu_idle_seconds_total", Kind::nanoseconds, "tenant", "idle_ns", "GPU time that a tenant held but did not use."},
     {"gpu_unallocated_seconds_total", Kind::nanoseconds, "unallocated", "device_time_ns",
-     "GPU time that was neither allocated nor held."},
+     "GPU time that no tenant held, including the shares of free replicas."},
     {"gpu_used_cost_total", Kind::millionths, "tenant", "cost_micros", "Cost of the used time, from --prices."},
     {"gpu_idle_cost_total", Kind::millionths, "tenant", "idle_cost_micros", "Cost of the idle time."},
     {"gpu_unallocated_cost_total", Kind::millionths, "unallocated", "cost_micros", "Cost of the unallocated time."},
@@ -98,7 +98,7 @@ constexpr Label labels_of_rows[] = {
     {"namespace", "namespace", " namespace pod container pid thread diagnosis tenant "},
     {"pod", "pod", " pod container pid thread diagnosis tenant "},
     {"container", "container", " container pid thread diagnosis tenant "},
-    {"uid", "uid", " container "}, // set for rootless containers, whose name was chosen by that user
+    {"uid", "uid", " container "}, // only for rootless containers: the user who chose the container's name
     {"cgroup", "cgroup", " cgroup tenant "},
     {"pid", "pid", " pid thread tenant "},
     {"comm", "comm", " comm pid thread tenant "},

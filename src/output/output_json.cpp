@@ -203,7 +203,7 @@ private:
         return wall_ns ? *wall_ns : clock_ns(CLOCK_REALTIME);
     }
 
-    // Writes a line that describes the text columns of the following rows, for --replay.
+    // Writes a line that describes the columns that the following rows have in text output, for --replay.
     void write_table()
     {
         table_ = next_table_;

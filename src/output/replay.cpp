@@ -126,8 +126,8 @@ private:
         return merged.rows();
     }
 
-    // Columns to show. Without --by, these are the recorded columns. With --by, they are the columns of its keys, and
-    // the recorded columns that contain values.
+    // Columns to show. Without --by, these are the recorded columns. With --by, they are the columns of the keys given
+    // to --by, and the recorded columns that belong to no key.
     std::vector<Column> columns_for(std::span<const Column> recorded) const
     {
         std::vector<Column> all;

@@ -125,8 +125,8 @@ std::optional<Reader::Sent> Reader::send(pid_t about, std::string_view question,
             return std::ranges::count_if(p.pending, is_of_user) >= pending_of_user_max;
         })))
         return std::nullopt;
-    // If sending fails because the helper died while it was idle, no question is to blame. This question is then sent
-    // to another helper.
+    // If an idle helper has died, sending fails. No question can have caused that death, so the new question is sent to
+    // another helper.
     for (size_t tries = 0; tries <= processes_.size(); tries++) {
         Process* const process = free_process();
         if (!process)

@@ -72,7 +72,8 @@ public:
     }
 
 private:
-    // Burst limits. They delay a report by at most 0.2 s, and leave time for other processes and users.
+    // Burst limits: for one process, for one user, and in total. The total delays a report by at most 0.2 s. The other
+    // two limits are lower, so that one process or user cannot use up the total.
 #ifdef __SANITIZE_ADDRESS__
     static constexpr int scale = 4; // the sanitizer makes helpers several times slower
 #else

@@ -78,8 +78,8 @@ size_t CallSums::limit_for(std::optional<std::chrono::nanoseconds> interval)
     return std::min(usual_limit, rows_per_second * static_cast<size_t>(seconds));
 }
 
-// Clears the table, then calls again(delta, has_detail) for each old row. The callback adds the old row's calls to a
-// new row with the same key or a coarser one.
+// Clears the table, then calls again(delta, has_detail) for each former row. again() must add the calls to a row with
+// the same key or a coarser one. has_detail: true if the former row had full detail.
 template<class F>
 void CallSums::rebuild(F&& again)
 {

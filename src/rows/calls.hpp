@@ -66,8 +66,8 @@ private:
     ProgramBarrier barrier_;
 };
 
-// Log2 of the number of front rows per CPU. Each CPU counts calls in its own front rows first, which is cheaper than in
-// the shared table.
+// Log2 of the number of front rows per CPU. Front rows are a CPU's cache of the shared table, because counting in them
+// is cheaper (bpf/base/call.bpf.h).
 uint32_t front_bits_for(size_t table_rows, size_t possible_cpus);
 
 // Size of the table in rows: as many as fit into 64 MiB with one copy per CPU, but at least 4096 and at most 16384.

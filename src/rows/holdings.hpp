@@ -110,8 +110,8 @@ public:
         : spaces_(spaces_fd), places_fds_(places_fds), ranges_fd_(ranges_fd)
     {}
 
-    // Removes records of epochs that ended since the last sweep. Does nothing if the last sweep was too recent:
-    // scanning the tables is slow, and may take at most 1/20 of the time.
+    // Removes records whose epoch has ended since the last sweep. Scanning the tables is slow, and may take at most
+    // 1/20 of the time. So a call too soon after the last sweep does nothing.
     void sweep();
 
 private:

@@ -92,8 +92,8 @@ public:
                            std::span<const std::pair<std::string_view, Cell>> fields, uint64_t wall_ns,
                            const BucketNotes& notes = {});
 
-    // Ends a report. nothing: called if the report is empty; returns the sentence to print instead of rows. Outputs in
-    // data formats do not call it.
+    // Ends a report. nothing: returns the sentence that text output prints if the report has no rows. Data formats
+    // print no such sentence, so they do not call nothing().
     using Sentence = std::function<std::string()>;
     virtual void end_report(const Sentence& nothing, uint64_t wall_ns);
 

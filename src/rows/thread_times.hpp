@@ -117,7 +117,7 @@ private:
     SharedArray<thread_time> table_;
     __u32& places_taken_;
     bool cheap_;
-    std::vector<TimeSums> reported_;    // totals at the last drain(), by place
+    std::vector<TimeSums> reported_;    // totals at the last drain(), indexed by place
     std::vector<CpuTime> reported_cpu_; // CPU times that drain() has returned so far, by place
     size_t schedstat_reads_ = 0;        // number of schedstat files read in the current drain()
 };

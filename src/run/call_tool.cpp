@@ -333,7 +333,7 @@ void CallTool::read_rows()
 
 void CallTool::pass_on(std::span<const CallDelta> deltas)
 {
-    std::set<ImageId> seen; // looks up each process only once, as it may have thousands of rows
+    std::set<ImageId> seen; // processes already looked up: a process may have thousands of rows
     for (const CallDelta& delta : deltas) {
         const bool is_new = seen.insert(delta.key.image).second;
         if (is_new)

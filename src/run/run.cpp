@@ -202,7 +202,7 @@ void Run::attach()
     // With -n, or with probes per process, a process that starts later may make calls before it has probes.
     const bool all_seen = !attacher_ || (!scope_.named() && (!plan_.by_process || program_));
     if (opened_.switches.traced_since && all_seen)
-        // 1 means since boot: a started program has made no calls yet, so none were missed
+        // 1 ns after boot, so that a started program counts as fully traced: it has made no calls yet
         *opened_.switches.traced_since = program_ ? 1 : clock_ns(CLOCK_BOOTTIME);
     tick(); // attaches the naming probes, to learn the names of kernels that are loaded already
 }

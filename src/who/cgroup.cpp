@@ -172,8 +172,8 @@ bool CgroupTarget::find_path(const std::vector<CgroupMount>& mounts)
     std::string rest = argument_;
     if (const std::string path = argument_.starts_with('/') ? real_path(argument_) : "";
         !path.empty() && is_cgroup(path)) {
-        // The path may lead through a mount that is not in `mounts`. All mounts of a hierarchy have the same device
-        // number.
+        // Finds the hierarchy by its device number, which all its mounts share: the path may lead through a mount that
+        // is not in `mounts`.
         const auto in =
             std::ranges::find(mounts, device_of(path), [](const CgroupMount& m) { return device_of(m.path); });
         if (in != mounts.end() && (in->v2 || in->controller != CONTROLLER_NONE)) {

@@ -138,7 +138,7 @@ std::string CgroupFiles::frozen_by(std::string_view lines) const
         if (mount->v2 ? parse_flat(state, "frozen") != 1 : !state.starts_with("FR")) // FROZEN or FREEZING, not THAWED
             continue;
         const std::string_view file = mount->v2 ? "/cgroup.freeze" : "/freezer.self_freezing";
-        std::string by = own; // reported if the frozen cgroup above is not visible
+        std::string by = own; // fallback, because the frozen ancestor may be above the mount
         std::string folder = own;
         for (int depth = 0; depth < CGROUP_WALK_MAX && folder.size() >= mount->path.size(); depth++) {
             if (text_of(fmt::format("{}{}", folder, file)).value_or("").starts_with('1')) {
