@@ -234,7 +234,7 @@ def stopped_in_a_wait():
     equal(rows("hangs"), [], "verdicts of hangs")
     os.kill(workload.pid, signal.SIGCONT)
     hangs = wait_until(lambda: rows("hangs"), "a verdict that it hangs")[0]
-    words = re.fullmatch(r"waiting for the GPU for (\d+\.\d) s; no launches since; stopped or frozen for another (\d+\.\d) s", hangs["diagnosis"])
+    words = re.fullmatch(r"waiting for the GPU for (\d+\.\d) s; no launches since; also stopped or frozen for (\d+\.\d) s \(not included\)", hangs["diagnosis"])
     check(words and float(words[1]) >= 2 and float(words[2]) >= 1, f"{hangs}")
     tool.stop()
 

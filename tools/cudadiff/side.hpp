@@ -34,7 +34,8 @@ struct Sum {
     void add(const Sum& other);
 };
 
-// A few seconds of a run. Time before a group's first activity and after its last is in no block.
+// A few seconds of a run, with sums of one group's values. Blocks do not cover the time before the group's first
+// activity and after its last one.
 struct Block {
     double seconds = 0;
     std::map<Series, Sum> sums;

@@ -184,8 +184,8 @@ constexpr auto fields = fields_of<Field<C, K, G>>(
          around<&A::covered_ns>,
          "Time covered by the columns from QUOTA to GPUNODE, which describe the circumstances of a process. These "
          "columns are empty in rows of several processes. They are read once per report, and cover the time since the "
-         "last report. In the first report, they cover the time since the process was first seen, up to a second after "
-         "its first call.",
+         "last report. In the first report, they cover the time since the process was first seen, which is at most "
+         "about a second after its first call.",
          extra},
         {{"QUOTA", "quota_cpus", Unit::rate, 6},
          always<C>,

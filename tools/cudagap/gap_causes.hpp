@@ -75,7 +75,7 @@ private:
 // True if waits of this kind are ended by another thread, whose activity explains the wait.
 bool is_wait_for_thread(uint32_t part);
 
-// Returns the event (enum woken_by) with the most blocked time; WOKEN_BY_UNKNOWN if `ends` is empty.
+// Returns the event (enum woken_by) that ended the most blocked time; WOKEN_BY_UNKNOWN if `ends` is empty.
 uint32_t largest_end(const BlockEnds& ends);
 
 // "thread", "timeout", "signal", "interrupt"; empty if not known.

@@ -202,8 +202,8 @@ std::optional<TcpSockets> tcp_sockets(pid_t pid)
     TcpSockets found;
     size_t refused = 0;
     for (const uint8_t family : std::initializer_list<uint8_t>{AF_INET, AF_INET6}) {
-        const Fd netlink = netlink_socket_of(pid); // one socket per family, because unread data may be left in the
-                                                   // first
+        const Fd netlink = netlink_socket_of(pid); // one socket per family: if the first answer was not read
+                                                   // completely, the rest of it is still in the first socket
         const TcpAnswer answer =
             netlink && send_query(netlink, family) ? read_answer(netlink, found.sockets) : TcpAnswer::refused;
         found.all &= answer == TcpAnswer::complete;

@@ -259,8 +259,8 @@ constexpr LineField fields_of_lines[] = {
     {{"KERNELS", "kernels", Unit::count, 7},
      always<LineContext>,
      line_nodes<&Nodes::kernels>,
-     "Numbers of nodes in the executable graph after the call. If the call concerns no executable graph, they are "
-     "those of the graph. COPIES includes memsets, and OTHERS includes host functions."},
+     "Numbers of nodes after the call: in the executable graph or, if the call concerns none, in the graph. COPIES "
+     "includes memsets, and OTHERS includes host functions."},
     {{"COPIES", "copies", Unit::count, 6}, always<LineContext>, line_nodes<&Nodes::copies>},
     {{"OTHERS", "other_nodes", Unit::count, 6}, always<LineContext>, line_nodes<&Nodes::others>},
     {{"", "update_reason", Unit::text},

@@ -17,7 +17,7 @@ void validate_options(Settings& settings, const Options& options)
         throw UsageError(
             "--max-overhead samples launches, but a gap is measured between consecutive ones: leave out one of them");
     if (s.graphs != "both" && s.graphs != "expand" && s.graphs != "count")
-        throw UsageError(fmt::format("--graphs takes both, expand or count, not '{}'", s.graphs));
+        throw UsageError(fmt::format("--graphs takes expand, count or both, not '{}'", s.graphs));
     check_name_options(s.names);
     check_fields(options, s.sort);
     s.latency |= s.histogram_of == Measure::latency;

@@ -46,7 +46,7 @@ constexpr Field<C, K, G> fields[] = {
     {{"SPINS", "not_ready", Unit::count, 8},
      always<C>,
      count_of<&G::not_ready>,
-     "Polls among the calls in CALLS that returned `not ready`, because the work was unfinished."},
+     "Polls that returned `not ready` because the work was unfinished. CALLS includes them."},
     {level({"WAITING", "waiting", Unit::count, 7}), unless_failed<C>, count_of<&G::waiting>,
      "Calls that had not returned at the end of the interval. They never include polls. Not shown with `-x`."},
     {{"EARLIER", "waiting_earlier", Unit::count, 7},

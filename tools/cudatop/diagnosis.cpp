@@ -290,7 +290,8 @@ void Diagnosis::end_interval(const ImageId& image, History& history, double seco
 }
 
 // Measures how threads were scheduled in the last interval: spinning, starving, off CPU. Also reads the CPU time of
-// threads that made calls only in earlier intervals of the window, so that the next interval can compute a difference.
+// threads that made calls in earlier intervals of the window, but not in the last one. If they make calls in the next
+// interval, their CPU time in that interval is the difference from this reading.
 void Diagnosis::measure_threads(const ImageId& image, History& history)
 {
     constexpr size_t threads_max = 64;

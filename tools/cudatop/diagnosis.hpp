@@ -148,8 +148,8 @@ private:
         // State at the end of the last interval.
         std::optional<Waiting::Part> wait;  // the longest unfinished wait
         std::string suspension;             // why the thread in `wait` cannot run; empty if it can
-        uint64_t suspended_ns = 0;          // total length of the intervals at whose end the waiting thread was
-                                            // suspended
+        uint64_t suspended_ns = 0;          // time for which the thread in `wait` was suspended: sum of the intervals
+                                            // that ended while it was suspended
         uint64_t suspended_since_ns = 0;    // start of the wait for which suspended_ns was measured
         std::optional<bool> has_nccl;       // checked once per long wait
         std::optional<driver_call> pending; // the longest pending driver call

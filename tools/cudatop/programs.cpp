@@ -29,7 +29,7 @@ std::vector<Program> programs(bool cheap, bool latency)
                               {"event", driver, event_calls, false, no_graphs},
                               {"life", driver, stream_calls, true, stale_streams},
                               {"memory", driver, memory_calls, true,
-                               "copy directions are unknown where only the addresses reveal them"},
+                               "the direction of a copy is unknown if it follows only from the addresses"},
                               {"wait", driver, wait_calls, true, "waits are unknown"},
                               {"alloc", driver, alloc_calls, true, no_memory},
                               {"free", driver, free_calls, true, no_memory},

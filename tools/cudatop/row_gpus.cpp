@@ -30,8 +30,8 @@ OnGpus gpus_of(const Key& key, const Group& group, const Context& context)
             return {};
         return {own ? GpuSource::context : idle ? GpuSource::nvml : on.source, {key.gpu}, {}};
     }
-    // The row has only some of its process's calls. Unless the process is on exactly one GPU, use the GPUs of these
-    // calls.
+    // The row may have only some of a process's calls. Use the GPUs of these calls, except if the process is on exactly
+    // one GPU.
     if (!rows.of_processes() && !group.devices.empty() && on.gpus.size() != 1)
         return {GpuSource::context, group.devices, {}};
     return on;

@@ -83,7 +83,7 @@ Found hangs(const Signs& signs)
             : fmt::format("waiting for {} for {}", signs.wait->name, time_text(seconds));
     words += "; no launches since";
     if (signs.suspended_seconds > 0)
-        words += fmt::format("; stopped or frozen for another {}", time_text(signs.suspended_seconds));
+        words += fmt::format("; also stopped or frozen for {} (not included)", time_text(signs.suspended_seconds));
     if (signs.has_nccl)
         words += "; it uses NCCL: ncclwait --ras shows which rank is the straggler";
     return Finding{seconds >= alarm_seconds ? Severity::alarm : Severity::warning, std::move(words)};

@@ -11,7 +11,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr uint64_t second_ns = 1'000'000'000;
-constexpr uint64_t tick_ns = second_ns * 9 / 10; // inspections are a second apart, with some timer jitter
+constexpr uint64_t tick_ns = second_ns * 9 / 10; // minimum time between two inspections: a second, minus timer jitter
 constexpr uint64_t confirmed_ns = 2 * tick_ns;
 constexpr uint64_t max_pause_ns = 16 * second_ns;
 // While a thread runs, its registers and stack cannot be read at the same moment, so a single empty answer may be

@@ -25,9 +25,8 @@ public:
     }
 
     const View& rows() const { return rows_; } // the grouping that leave() restores
-    // Adds the processes that are in the row now. A process stays in this list even if it is no longer in the row,
-    // because its GPU may be known only while the process makes calls. groups: the groups of one interval, grouped by
-    // rows().
+    // Adds the processes that are in the row now. Never removes a process: one that makes no calls may leave its row,
+    // because its GPU may be known only from its calls. groups: the groups of one interval, grouped by rows().
     void update(const std::map<Key, Group>& groups);
     bool has(const Group& process) const;
 

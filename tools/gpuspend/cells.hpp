@@ -102,7 +102,8 @@ Cell ids(const Line& l, const Context&);
 
 Cell model(const Line& l, const Context&);
 
-// Vendors of the line's devices, as far as their models are known. Models of AMD begin with "AMD " (amd_devices.cpp).
+// Vendors of the line's devices, as far as their models are known. Model names of AMD devices begin with "AMD "
+// (amd_devices.cpp).
 Cell vendor(const Line& l, const Context&);
 
 Cell sources(const Line& l, const Context&);

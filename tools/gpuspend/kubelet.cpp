@@ -13,7 +13,8 @@ constexpr std::string_view nvidia = "nvidia.com/";
 constexpr size_t max_id_length = 128;
 constexpr size_t max_ids = 65'536; // limit per file, to bound the cost of a malicious one
 
-// "GPU-<uuid>::7" is replica 7 of GPU-<uuid> (k8s-device-plugin 0.20: annotated ids).
+// Removes the replica number from the id of a shared device: "GPU-<uuid>::7" is replica 7 of GPU-<uuid>, in the
+// notation of k8s-device-plugin 0.20 ("annotated ids").
 std::string_view without_replica(std::string_view id)
 {
     return id.substr(0, id.find("::"));

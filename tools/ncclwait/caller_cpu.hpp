@@ -51,7 +51,8 @@ private:
 // scanned for a few seconds, then again after pauses that double each time.
 class IdleScans {
 public:
-    // Enough scans for a verdict, which needs two results that agree. The result of a scan arrives by the next scan.
+    // Number of scans between two pauses, enough for a verdict. A verdict needs the same result from two scans, and the
+    // result of a scan may arrive only just before the next scan.
     static constexpr unsigned scans_in_a_row = 4;
     static constexpr uint64_t first_pause_ns = 1'000'000'000, longest_pause_ns = 16'000'000'000;
 

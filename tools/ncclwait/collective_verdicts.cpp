@@ -318,7 +318,8 @@ std::optional<int64_t> shift_between(std::span<const Pattern> one, std::span<con
     const auto n = static_cast<int64_t>(one.size()), m = static_cast<int64_t>(other.size());
     const int64_t enough = (std::min(n, m) + 1) / 2;
     struct Fit {
-        double unlike, impossible; // fractions of pairs with different signatures, and of impossible pairs
+        double unlike;     // fraction of pairs with different signatures
+        double impossible; // fraction of impossible pairs, of the pairs in which a rank's wait is known
         int64_t shift;
         auto operator<=>(const Fit&) const = default;
     };

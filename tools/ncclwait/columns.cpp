@@ -50,8 +50,8 @@ bool has_last_calls(const G& g, const C& c)
     return c.of_ranks() || g.communicators.size() == 1;
 }
 
-// Calls in which a rank arrived last. A row about a communicator counts the calls in which its straggler was last; a
-// row about ranks counts the calls in which any of them was last.
+// Calls in which a rank arrived last. A row about a communicator counts the calls in which the communicator's straggler
+// was last. A row about ranks counts the calls in which one of the row's ranks was last.
 G::Late last_calls(const G& g, const C& c)
 {
     if (c.of_ranks() || g.communicators.size() > 1)
@@ -184,8 +184,8 @@ constexpr F fields[] = {
          return c.settings.rank ? unless_failed<C, Shown::json>(c) : unless_failed<C>(c);
      }, // with --by rank only in JSON, because all ranks have the same sizes
      [](const K&, const G& g, const C&) { return percentile(g.sums.sizes, 0.5); },
-     "Median size of a call. With `--by rank`, shown only if `--columns` adds it, because it is the same for all "
-     "ranks."},
+     "Median number of bytes that a call moves. With `--by rank`, shown only if `--columns` adds it, because it is the "
+     "same for all ranks."},
     {{"ENQ(us)", "", Unit::ns_as_us, 7},
      unless_failed<C>,
      [](const K&, const G& g, const C&) { return mean(g.sums.enqueue_ns, g.sums.calls); },

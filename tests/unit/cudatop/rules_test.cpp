@@ -72,7 +72,8 @@ const Case cases[] = {
          s.suspended_seconds = 30;
          s.idle_since = true;
      },
-     Severity::warning, "waiting for a stream for 3.0 s; no launches since; stopped or frozen for another 30 s",
+     Severity::warning,
+     "waiting for a stream for 3.0 s; no launches since; also stopped or frozen for 30 s (not included)",
      [](Signs& s) { s.suspended_seconds = 32; }},
     {"stopped",
      [](Signs& s) {
