@@ -130,9 +130,8 @@ struct Slice {
 };
 
 struct Account {
-    uint64_t used_ns = 0; // the tenant's share of the device's time while the tenant launched work on the device
-    uint64_t idle_ns =
-        0; // the tenant's share of the device's time while the tenant held the device but launched nothing
+    uint64_t used_ns = 0;      // the tenant's share of the device's time while the tenant launched work on the device
+    uint64_t idle_ns = 0;      // the tenant's share of the device's time while the tenant held it but launched nothing
     uint64_t allocated_ns = 0; // time in which the device was allocated to the tenant, weighted by replicas
     uint64_t resident_ns = 0;  // time in which the tenant had a context, had the device's file open, or made calls
     uint64_t driving_ns = 0;   // time in which the tenant launched work on the device
