@@ -56,8 +56,8 @@ double Figures::units(const Block& block, const std::string& group) const
     return all;
 }
 
-// Average number of units of work per second, from the group's first series that counts them. Used to estimate the
-// units in blocks that have none.
+// Average number of units of work per second in the group, from the first tool whose recording counts them; 0 if none
+// does. divisor() uses it for blocks without counted units.
 double Figures::units_per_second(const std::string& group)
 {
     for (const Series& series : side_.series()) {

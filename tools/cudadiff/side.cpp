@@ -243,7 +243,8 @@ std::vector<Block> Side::cut(const std::map<int64_t, Interval>& intervals, const
     std::vector<Block> blocks;
     if (all.empty())
         return blocks;
-    // The recording does not contain intervals without rows, but their time counts.
+    // Intervals without rows are missing from the recording. Their time counts, too, so a block begins at the end of
+    // the previous one.
     double begin = all.front()->end_ns - all.front()->length_ns;
     parts = std::min(parts, all.size());
     for (size_t part = 0; part < parts; part++) {

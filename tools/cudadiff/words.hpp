@@ -16,7 +16,7 @@ std::string figure_text(const Measure& measure, const WorkUnit& unit, double val
 // "7.30x less", "+12.5%", "new", "gone"; "=" if all values are equal, "~" if the difference is not significant.
 std::string change_text(const Change& change);
 std::string interval_text(const Change& change); // "-86.4%..-86.2%"
-std::string percent_text(const Change& change);  // "-86.3% (-86.4%..-86.2%)", or "new" if A is 0
+std::string percent_text(const Change& change);  // "-86.3% (-86.4%..-86.2%)", or "new" if the median of A is 0
 
 // "launches/s", "bytes copied H2D per graph launch".
 std::string measure_text(const Compared& row, const WorkUnit& unit);

@@ -15,7 +15,8 @@ using C = Context;
 
 constexpr const auto& names = time_part_names;
 
-// True if the time part is time spent in a kind of CUDA call. With --cheap, only these parts are known separately.
+// True for the parts that are time in CUDA calls, such as launches or waits. With --cheap, no other part is
+// measured.
 constexpr bool is_call(size_t part)
 {
     return part >= TIME_LAUNCH && part <= TIME_CALL;

@@ -53,7 +53,7 @@ constexpr ToolSpec about{
 
 // BPF programs that collect the names of the kernels before and after a gap.
 constexpr Program naming_programs[] = {
-    {"state", Layers::both, lookup_calls, true, "no kernel names are learned from lookups"},
+    {"state", Layers::both, lookup_calls, true, "no kernel names are learned from lookups by name"},
     {"note", Layers::both, calls_of({KIND_REGISTER}), false, "no kernel names are learned from registrations"},
     {"mark", Layers::runtime, launch_calls, false, "no kernel names are learned from launches", false},
 };

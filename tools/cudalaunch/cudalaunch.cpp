@@ -74,7 +74,8 @@ CudaLaunch::CudaLaunch() : CallTool(about, settings_)
     fill_line_ = [this](CallLine& line) { return name_kernel(line); };
     add_call_options("kernel, ", "kernel", "latency, grid, block (threads) or gap (between launches)");
     CommandLine& line = command_line();
-    line.flag("-l,--latency", "measure the host side of the launch call, and count errors", settings_.latency);
+    line.flag("-l,--latency", "measure how long each launch call takes on the host, and count errors",
+              settings_.latency);
     line.text("--graphs", "HOW", "how to count kernels that graphs launch: both, expand or count (both)",
               settings_.graphs);
     add_name_options(line, settings_.names);
@@ -98,7 +99,7 @@ RunPlan CudaLaunch::plan()
 
 std::vector<Program> CudaLaunch::programs() const
 {
-    constexpr std::string_view unnamed = "devices are unknown, and no kernel names are learned from lookups";
+    constexpr std::string_view unnamed = "devices are unknown, and no kernel names are learned from lookups by name";
     // The consequence if probes of the driver API fail. Captures and graphs are traced there, even if launches are
     // counted in the runtime API.
     constexpr std::string_view uncaptured = "captured kernels count as launched";

@@ -88,8 +88,8 @@ constexpr auto fields = fields_of<F>(
         {{"SYNC%", "", Unit::percent, 6},
          [](const C& c) { return c.settings.form ? Shown::no : unless_failed<C, Shown::text>(c); },
          [](const K&, const G& g, const C&) { return share(g.synchronous, g.copies); },
-         "Percentage (in JSON, number) of copies whose call waits until they are complete, according to the called "
-         "function. Sets never wait. Text does not show this column together with FORM."},
+         "Percentage (in JSON, number) of copies made by functions that wait until the copy is complete. Sets never "
+         "wait. Text does not show this column together with FORM."},
         {of_calls({"", "synchronous", Unit::count}), made_in_json, count_of<&G::synchronous>},
         {{"<64K%", "", Unit::percent, 6},
          unless_failed<C, Shown::text>,

@@ -50,7 +50,8 @@ CudaMemcpy::CudaMemcpy() : CallTool(about, settings_)
     settings_.sort = "bytes";
     line_fields_ = line_fields();
     add_call_options("kind, memory, form, ", "pid,kind", "size, latency or rate (of synchronous copies)");
-    command_line().flag("-l,--latency", "measure the host side of the call, and count errors", settings_.latency);
+    command_line().flag("-l,--latency", "measure how long each call takes on the host, and count errors",
+                        settings_.latency);
     add_ceiling();
 }
 

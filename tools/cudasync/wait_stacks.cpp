@@ -7,7 +7,8 @@
 namespace gpusnoop {
 namespace {
 
-// A running thread's registers and stack are not read at the same moment, so a single empty answer may be wrong.
+// Maximum number of requests for the stack of a wait. A request may fail, because the registers and stack of a running
+// thread are not read at the same moment.
 constexpr unsigned tries_max = 3;
 
 bool is_wanted(const Waiting::Part& part)

@@ -22,8 +22,8 @@ public:
     // probes: call keys refer to them by index.
     WaitStacks(std::span<const Probe> probes, ThreadRegisters& registers, UnwoundStacks& stacks);
 
-    // parts: all waits of the interval that has just ended. Sets the known stacks of unfinished long waits, and
-    // requests the others from the helper.
+    // parts: all waits of the interval that has just ended. Fills in the stacks of unfinished long waits as far as they
+    // are known, and requests the others from the helper.
     void add_to(std::span<Waiting::Part> parts);
 
 private:

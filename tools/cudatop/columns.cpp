@@ -87,7 +87,7 @@ std::vector<Chosen> with_trouble_beside_names(std::vector<Chosen> all)
     return all;
 }
 
-// The columns of this view.
+// Columns that apply to this grouping and these options, including those that are hidden by default.
 std::vector<Chosen> chosen_fields(const C& c)
 {
     std::vector<Chosen> all;

@@ -68,8 +68,8 @@ RunPlan CudaTop::plan()
     set_hooks(plan.hooks);
     // Keep the longest durations, because the page of an opened row shows them.
     shows_maxima_ = !settings_.cheap && !settings_.max_overhead;
-    plan.noun =
-        settings_.filter.empty() ? "use of a GPU" : fmt::format("use of a GPU with '{}' in its row", settings_.filter);
+    plan.noun = settings_.filter.empty() ? "use of a GPU"
+                                         : fmt::format("use of a GPU in rows that contain '{}'", settings_.filter);
     plan.screen = settings_.screen;
     plan.nvml_library = settings_.nvml_library;
     plan.programs = programs(settings_.cheap, settings_.latency);

@@ -18,7 +18,7 @@ std::vector<Program> programs(bool cheap, bool latency)
     };
     if (cheap)
         return all;
-    constexpr std::string_view no_state = "devices are unknown, and no kernel names are learned from lookups";
+    constexpr std::string_view no_state = "devices are unknown, and no kernel names are learned from lookups by name";
     constexpr std::string_view no_graphs = "kernels in graphs are unknown, and captured kernels count as launched";
     constexpr std::string_view no_memory = "memory is unknown";
     all.insert(all.end(), {

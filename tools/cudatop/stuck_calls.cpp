@@ -14,8 +14,8 @@ constexpr uint64_t second_ns = 1'000'000'000;
 constexpr uint64_t tick_ns = second_ns * 9 / 10; // minimum time between two inspections: a second, minus timer jitter
 constexpr uint64_t confirmed_ns = 2 * tick_ns;
 constexpr uint64_t max_pause_ns = 16 * second_ns;
-// While a thread runs, its registers and stack cannot be read at the same moment, so a single empty answer may be
-// wrong.
+// A thread is taken to be in no call after this many consecutive answers of the helper that found none. A single such
+// answer may be wrong, because a running thread's registers and stack are not read at the same moment.
 constexpr unsigned empty_answers_max = 3;
 constexpr size_t processes_max = 1024;
 constexpr size_t threads_max = 1024; // per process

@@ -108,7 +108,7 @@ RunPlan GpuSpend::plan()
         if (unsaved_)
             throw Error(*unsaved_);
     };
-    shows_rows_ = false; // no table of calls
+    shows_rows_ = false; // rows are tenants, not calls
     plan.nvml_library = settings_.nvml_library;
     plan.programs = {
         {"launch", driver, launch_calls, false, "launches are unknown"},

@@ -43,8 +43,8 @@ const std::pair<const unsigned, G::Late>* straggler(const G& g)
     return top == g.late.end() || !top->second.calls || g.communicators.size() > 1 ? nullptr : &*top;
 }
 
-// False for a row that sums all ranks of several communicators: one of these ranks is last in every call, so the number
-// of last calls would say nothing.
+// False for a row that sums all ranks of several communicators. One of these ranks is always last, so counting the
+// calls in which one was last would show nothing.
 bool has_last_calls(const G& g, const C& c)
 {
     return c.of_ranks() || g.communicators.size() == 1;
