@@ -104,7 +104,8 @@ private:
         for (const Series& one : a_.series()) {
             if (one.measure != whole || !b_.series().contains(one))
                 continue;
-            // Find the source of `part` by its tool, because its index may differ from that in the sources of `whole`.
+            // Find the source of `part` that has the same tool as the source of `whole`. The two sources may have
+            // different indexes in their measures.
             const std::string_view tool = measures()[whole].sources[one.source].tool;
             const auto& sources = measures()[part].sources;
             const auto* const source = std::ranges::find(sources, tool, &Source::tool);

@@ -123,7 +123,8 @@ constexpr auto fields = fields_of<Field<C, K, G>>(
         {{"", "outside_ns", Unit::count},
          if_cheap<Shown::json>,
          [](const K&, const G& g, const C&) { return Cell(g.sums.ns[TIME_CPU]); },
-         "With `--cheap`: time outside of calls. It replaces the parts that show where this time was spent."},
+         "With `--cheap`: time outside of calls. Without `--cheap`, this time is divided into parts such as cpu_ns and "
+         "lock_ns."},
         {{"", "other_syscall", Unit::count},
          json_only<C>,
          [](const K&, const G& g, const C&) { return cell_if(g.other_syscall); },

@@ -104,9 +104,9 @@ RunPlan CudaGap::plan()
     validate_options(settings_, options_);
     RunPlan plan{.traced = "threads that use CUDA", .noun = "call", .lines = settings_.events || settings_.why};
     if (settings_.tcp)
-        plan.noun = "TCP connection of a process that uses CUDA,"; // the message continues with the scope
+        plan.noun = "TCP connection of a process that uses CUDA,"; // the message may continue with "by process 123"
     if (settings_.files)
-        plan.noun = "blocking read or write,"; // the message continues with the scope
+        plan.noun = "blocking read or write,"; // the message may continue with "by process 123"
     if (settings_.events || settings_.histogram())
         plan.noun = fmt::format("gap{} between launches", at_least(settings_.least_ns));
     for (const CallSet& calls :

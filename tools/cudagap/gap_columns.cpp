@@ -24,8 +24,8 @@ std::string longest_block(const waker& waker, const std::string& file)
                        static_cast<double>(waker.blocked_ns) / 1e6, file.empty() ? "" : " on ", file);
 }
 
-// Phrase for the event that ended a blocked period. Empty if a thread ended it, or if an interrupt ended a wait for a
-// device, which is normal.
+// Phrase for the event that ended a blocked period. Empty if a thread ended the period, and also if an interrupt ended
+// a wait for a device, because such waits normally end with an interrupt.
 std::string_view until_words(const waker& waker)
 {
     if (waker.by == WOKEN_BY_INTERRUPT && !is_wait_for_thread(waker.part) && waker.part != TIME_OTHER)

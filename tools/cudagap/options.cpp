@@ -67,7 +67,7 @@ void validate_options(Settings& settings, const Options& options)
     if (s.files && (s.tcp || s.why || s.stacks || s.events || s.histogram() || s.cheap))
         throw UsageError("--files prints its own table: leave out --tcp, --why, --cheap, -U, -e, -l and -H");
     if (s.interrupts && (s.cheap || s.tcp || s.files || (s.stacks && !s.events)))
-        throw UsageError("--interrupts adds parts of time: leave out --cheap, --tcp, --files and -U, or --interrupts");
+        throw UsageError("--cheap, --tcp, --files and -U do not show interrupt time: leave them out, or --interrupts");
     if (s.files && s.sort == Settings().sort)
         s.sort = "blocked_ns";
     if (s.tcp && s.sort == Settings().sort)

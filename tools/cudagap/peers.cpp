@@ -334,7 +334,7 @@ std::optional<PeersOf::Scan> PeersOf::scan_process(const ImageId& image, Scans& 
     const uint64_t number = network_namespace(pid);
     if (!number)
         return std::nullopt;
-    const SocketInodes own = socket_inodes(pid); // read before the scan, to ignore sockets that are created in between
+    const SocketInodes own = socket_inodes(pid); // sockets that the process opens later are ignored until the next scan
     auto found = scans.find(number);
     if (found == scans.end())
         found = scans.emplace(number, tcp_sockets(pid)).first;

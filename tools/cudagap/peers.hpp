@@ -36,7 +36,8 @@ struct TcpSocket {
 
 enum class TcpAnswer : uint8_t { unfinished, complete, refused };
 
-// Parses some of an answer's messages, and appends their sockets. Returns `unfinished` if more messages must follow.
+// Parses the messages of one datagram of a netlink answer, and appends the sockets that they describe. Returns
+// `unfinished` if more datagrams must follow.
 TcpAnswer parse_tcp_answer(std::span<const std::byte> messages, std::vector<TcpSocket>& sockets);
 
 struct TcpSockets {

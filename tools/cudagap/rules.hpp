@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of --why, which make sentences about a process's circumstances, its blocked time and its TCP peers.
+// Rules of --why. They turn what was measured about a process, its blocked time and its TCP peers into sentences.
 #pragma once
 
 #include "rows/thread_times.hpp"

@@ -92,8 +92,8 @@ constexpr F fields[] = {
      where_many,
      count_of<&G::captures>,
      "Captures that ended with a graph. In text, this column and INSTANT are not shown if each row is one executable "
-     "graph, because captures belong to none of them. With `--summary`, text shows them and LAUNCHES only if "
-     "`--columns` selects them."},
+     "graph, because captures belong to none of them. With `--summary`, text shows CAPTURES, INSTANT and "
+     "LAUNCHES only if `--columns` names them."},
     {{"CAPT/s", "captures_per_second", Unit::rate, 6},
      in_summary,
      rate_of<&G::captures>,

@@ -134,8 +134,9 @@ class Storms {
 public:
     static constexpr uint64_t minute_ns = 60'000'000'000;
 
-    // limit: a storm is more captures per minute than this, or more instantiations. warm_up_ns: duration of the
-    // warm-up, in which calls are ignored. It begins with the process's first capture or instantiation.
+    // limit: a process is in a storm if it makes more than this number of captures, or of instantiations, in a minute.
+    // warm_up_ns: duration of the warm-up, in which calls are ignored. It begins with the process's first capture or
+    // instantiation.
     Storms(uint64_t limit, uint64_t warm_up_ns) : limit_(limit), warm_up_ns_(warm_up_ns) {}
 
     // now_ns: CLOCK_MONOTONIC.

@@ -293,8 +293,8 @@ void print_groups(Output& output, const LaunchGroups& groups, Context context, u
         return print_histograms(output, groups, context, wall_ns);
     context.captured = std::ranges::any_of(groups.groups(), [](const auto& item) { return item.second.captured != 0; });
     context.graphs = std::ranges::any_of(groups.groups(), [](const auto& item) { return item.second.graphs != 0; });
-    // Rows of graphs and host functions lack the keys "launches" and "launches_per_second". So all rows are sorted by
-    // the values that text shows as LAUNCHES and LAUNCH/s, which count calls.
+    // Rows of graphs and host functions lack the keys "launches" and "launches_per_second", so rows cannot be sorted by
+    // these keys. Sort by the text columns LAUNCHES and LAUNCH/s instead, which have values in all rows.
     std::string sort = context.settings.sort;
     if (sort == "launches")
         sort.clear();

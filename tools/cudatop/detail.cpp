@@ -202,8 +202,8 @@ void Page::waits(const Period& period)
     cudasync::print_groups(output_, by_kind, tool_context<cudasync::Context>(settings, period.seconds), 0);
 }
 
-// Shows all samples since the page was opened, because more samples are more accurate. If there are none, shows those
-// of the last interval.
+// Shows all samples since the page was opened, because more samples are more accurate. If there are none yet, because
+// the page has just been opened, shows the samples of the last interval.
 void Page::samples(std::string_view calls, std::initializer_list<CallPart> parts)
 {
     for (const Period* period : {&since_, &now_}) {

@@ -68,12 +68,13 @@ struct Signs {
     uint64_t launches = 0;        // number of launches of kernels and graphs, without captured launches
     uint64_t grids = 0;           // number of kernel launches whose number of blocks is known
     uint64_t small_grids = 0;     // number of these launches with fewer than FEW_BLOCKS blocks
-    double small_seconds = 0;     // for how long most grids have been small
-    double launching_percent = 0; // share of its time that the busiest thread spends in launch calls; 0 if not measured
+    double small_seconds = 0;     // duration of the current period in which most grids are small
+    double launching_percent = 0; // percentage of its time that one thread spends in launch calls, for the thread with
+                                  // the highest value; 0 if not measured
     uint64_t captured = 0;        // number of launches recorded into graphs
     uint64_t captures = 0;        // number of captures that produced a graph
     uint64_t instantiations = 0;
-    double capturing_seconds = 0; // for how long graphs have been captured or instantiated
+    double capturing_seconds = 0; // duration of the current period in which the process keeps making graphs
 
     uint64_t copies = 0;
     uint64_t small_copies = 0; // number of copies whose size is known and under 64 KiB
@@ -81,14 +82,15 @@ struct Signs {
     std::string copied_from; // function that makes most synchronous copies, according to sampled stacks; empty: unknown
 
     uint64_t polls = 0;
-    double waiting_percent = 0; // share of its time that the longest-waiting thread spends in waits
+    // Percentage of its time that one thread spends in waits, for the thread with the highest value.
+    double waiting_percent = 0;
 
     uint64_t refused = 0; // number of allocations that failed with out of memory
     uint64_t allocations = 0;
     uint64_t refused_bytes = 0; // size of the last refused allocation
     int64_t grown_bytes = 0;    // growth of device memory
     uint64_t frees = 0;
-    double growing_seconds = 0;         // for how long memory has grown without a free
+    double growing_seconds = 0;         // duration of the current period in which memory grows without a free
     std::optional<uint64_t> free_bytes; // free memory on the process's fullest GPU, according to NVML
     unsigned free_gpu = 0;
 

@@ -67,12 +67,12 @@ public:
 private:
     struct Thread {
         PendingCallsQuestion::Thread registers;
-        uint64_t unmoved_since_ns = 0;      // when the registers last changed
-        uint64_t called_ns = 0;             // time of the last counted call or wait; 0: none yet
-        uint64_t asked_ns = 0;              // time of the last question about this thread
-        uint64_t asked_since_ns = 0;        // value of unmoved_since_ns when that question was asked
-        bool is_known = false;              // the last answer is about the current registers
-        PendingCall call;                   // call found by the last answer; probe 0: none
+        uint64_t unmoved_since_ns = 0; // when the registers last changed
+        uint64_t called_ns = 0;        // time of the last counted call or wait; 0: none yet
+        uint64_t asked_ns = 0;         // when question() last included this thread; 0: not since called_ns
+        uint64_t asked_since_ns = 0;   // value of unmoved_since_ns at asked_ns
+        bool is_known = false;         // a helper has inspected the stack, and the registers have not changed since
+        PendingCall call;              // call that a helper last found on the stack; probe 0: none
         uint64_t found_ns = 0, seen_ns = 0; // when the thread was first and last found in this call
         unsigned empty_answers = 0;         // number of consecutive answers that found no call in the thread
     };

@@ -221,7 +221,7 @@ constexpr F fields[] = {
      held_in_json,
      count_of<&G::unsized>,
      "Allocations of unknown size: arrays of block-compressed and planar formats, arrays of external memory, imports, "
-     "and calls whose arguments could not be read. They count with 0 bytes."},
+     "and calls whose arguments could not be read. They count as 0 bytes."},
     {{"", "captured", Unit::count}, held_in_json, count_of<&G::captured>, "Calls that were recorded into a graph."},
     {{"", "trims", Unit::count},
      held_in_json,

@@ -90,8 +90,8 @@ Allotments::Allotments()
                .consequence = "the GPUs in its environment are not known"})
 {}
 
-// The initial environment of a process does not change, so it is requested once. ask() waits for the answer within its
-// budget, so the GPUs are usually known when this function returns.
+// The initial environment of a process does not change, so it is requested once. ask() waits a short time for the
+// answer, so the GPUs are usually known when this function returns.
 const Allotment& Allotments::of(uint32_t pid, uint64_t start_ns)
 {
     const auto [at, is_new] = known_.try_emplace({pid, start_ns});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Utilization of devices according to dcgm-exporter (--dcgm). Its page is read from a service on this machine, or from
-// a file.
+// Utilization of devices according to dcgm-exporter (--dcgm). Its metrics are read by HTTP from this machine, or from a
+// file.
 #pragma once
 
 #include "base/loopback_request.hpp"
@@ -29,7 +29,7 @@ struct DcgmKey {
     auto operator<=>(const DcgmKey&) const = default;
 };
 
-// A page in Prometheus's text format.
+// Values from dcgm-exporter's metrics page, which is in Prometheus's text format.
 struct DcgmPage {
     std::map<DcgmKey, Gauges> devices;
     size_t series = 0; // number of series with a known name

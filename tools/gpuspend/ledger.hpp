@@ -132,7 +132,8 @@ struct Slice {
 struct Account {
     uint64_t used_ns = 0;      // the tenant's share of the device's time while the tenant launched work on the device
     uint64_t idle_ns = 0;      // the tenant's share of the device's time while the tenant held it but launched nothing
-    uint64_t allocated_ns = 0; // time in which the device was allocated to the tenant, weighted by replicas
+    uint64_t allocated_ns = 0; // time in which the device was allocated to the tenant, times the tenant's
+                               // share of its replicas
     uint64_t resident_ns = 0;  // time in which the tenant had a context, had the device's file open, or made calls
     uint64_t driving_ns = 0;   // time in which the tenant launched work on the device
     uint64_t shared_ns = 0;    // part of used_ns and idle_ns in which other tenants held the device, too

@@ -38,7 +38,7 @@ void add_own_options(CommandLine& line, Settings& settings)
     line.text("--teams", "FILE",
               "assigns rows to teams; lines are TEAM,KIND,GLOB, where KIND is namespace, pod, user, ...", s.teams);
     line.text("--state", "FILE", "load and save totals in FILE, so that they continue across runs", s.state);
-    line.text("--dcgm", "URL|FILE", "a dcgm-exporter's page, for utilization counters that NVML lacks", s.dcgm);
+    line.text("--dcgm", "URL|FILE", "metrics of dcgm-exporter, for utilization counters that NVML lacks", s.dcgm);
     line.flag("--csv", "CSV for billing, with FOCUS 1.3 column names", s.csv);
     add_metrics_options(line, s.metrics);
     line.text("--nvml", "FILE", "NVML library to use (libnvidia-ml.so.1), or off", s.nvml_library);

@@ -29,7 +29,7 @@ void Collectives::add_line(const std::vector<Rank*>& ranks, bool joined)
     communicators_.at(ranks.front()->communicator).lines.push_back(std::move(line));
 }
 
-// Adds a line for a failed call. The line can be printed at once, because it contains no waits.
+// Adds a line for a failed call. Unlike other lines, it is not held back, because it does not show a wait for the GPU.
 void Collectives::add_failure(const Rank& rank, const Arrival& arrival, int result)
 {
     if (!detail_.lines || !detail_.failed)

@@ -15,10 +15,11 @@ namespace {
 constexpr size_t arrivals_max = 1 << 16;     // limit of queued arrivals per rank
 constexpr size_t all_arrivals_max = 1 << 21; // limit of queued arrivals in all ranks together
 constexpr size_t group_calls_max = 1 << 12;
-constexpr size_t max_rank_callers = 64;                // limit of calling threads recorded per rank
-constexpr size_t pattern_calls = 512;                  // number of calls compared to align ranks
-constexpr size_t calls_to_align = 16;                  // number of calls per rank to collect before aligning. From the
-                                                       // third join() on, one queued call per rank suffices
+constexpr size_t max_rank_callers = 64; // limit of calling threads recorded per rank
+constexpr size_t pattern_calls = 512;   // number of calls compared to align ranks
+// Number of calls per rank to collect before aligning. Later, from the third join() after the last new rank on, one
+// queued call per rank suffices, because a job that makes few calls would otherwise remain unaligned.
+constexpr size_t calls_to_align = 16;
 constexpr int64_t unknown_position = int64_t{1} << 40; // number of the first queued call of a rank that must be aligned
 
 } // namespace

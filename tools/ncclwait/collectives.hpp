@@ -121,12 +121,13 @@ public:
     // A rank of a stalled communicator, with its arrival at the stalled collective. If the rank has not entered that
     // collective, this is its arrival at the last collective that it entered.
     struct Member : RankArrival {
-        bool has_entered = false;            // the rank has entered the stalled collective
-        bool called = false;                 // the rank has entered a collective since tracing began
-        bool exited = false;                 // the process has exited
-        bool destroyed = false;              // the rank has destroyed the communicator
-        std::optional<uint64_t> elsewhere{}; // hash of the last other communicator that the process has used since this
-                                             // arrival; nullopt: none
+        bool has_entered = false; // the rank has entered the stalled collective
+        bool called = false;      // the rank has entered a collective since tracing began
+        bool exited = false;      // the process has exited
+        bool destroyed = false;   // the rank has destroyed the communicator
+        // Hash of another communicator that the process has used since this arrival, if any, and the operation that it
+        // called there. If there are several, the most recently used one.
+        std::optional<uint64_t> elsewhere{};
         std::string_view operation_elsewhere{};
     };
     // A communicator that makes no progress, or whose ranks make different calls.

@@ -177,7 +177,8 @@ bool NcclWait::tick(Output& output)
         collectives_->drain();
         forget_shown();
     }
-    // Trace waits until it is known whether any job began before the run, and as long as results depend on waits.
+    // Returns true if waits must be traced: at first, until it is known whether any job began before the run, and then
+    // only while results depend on waits.
     return ticks_++ < ticks_at_start || settings_.events || collectives_->needs_alignment() || verdicts_->needs_waits();
 }
 
