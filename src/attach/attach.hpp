@@ -152,7 +152,8 @@ private:
     pid_t process_filter(pid_t pid) const;
     void link(const Hook& hook, Attachment& attachment);
     static Links& links_of(const Hook& hook, Attachment& attachment);
-    bool is_open() const { return scope_.is_open() || options_.by_process; } // true if processes may join later
+    // True if processes to trace may be added later.
+    bool is_open() const { return scope_.is_open() || options_.by_process; }
     void check_descriptors(const CudaFile& file) const;
     std::set<const CudaFile*> attached_files() const;
     Links extract_links();

@@ -173,7 +173,8 @@ ProbeCostMeter::~ProbeCostMeter()
 
 const std::optional<ProbeCost>& ProbeCostMeter::cost()
 {
-    // Checked before receive(), which might otherwise miss a message sent just before the exit.
+    // Check for the helper's exit before receive(). In the other order, a message sent just before the exit could be
+    // missed.
     const bool ended = helper_ && helper_->ended();
     if (helper_ && !cost_)
         if (const auto message = helper_->connection().receive(std::chrono::milliseconds(0)))

@@ -108,7 +108,7 @@ struct Deferred {
     bpf_prog_load_opts options;
     int error = 0;
 
-    // Loads the program and replaces the stub in libbpf's descriptor.
+    // Loads the program. libbpf's descriptor of the stub then refers to the loaded program.
     void load()
     {
         const Fd loaded(bpf_prog_load(BPF_PROG_TYPE_KPROBE, bpf_program__name(program), license, code.data(),

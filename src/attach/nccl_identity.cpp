@@ -15,7 +15,8 @@ namespace {
 static_assert((COMM_HAS_MAGIC | (COMM_HAS_MAGIC - 1)) <= COOKIE_WORD_MAX);
 
 constexpr size_t function_bytes_max = 4096; // functions that return a field have at most 1238 bytes in NCCL 2.29
-// NCCL 2.16. In older versions, the 8 bytes before the rank in ncclComm are not equal in all ranks.
+// NCCL 2.16. In older versions, the 8 bytes before the rank in ncclComm differ between ranks, so they cannot identify
+// the communicator.
 constexpr uint32_t oldest_version = 21600;
 constexpr uint32_t magic_version = 22100;
 

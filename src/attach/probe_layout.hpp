@@ -48,8 +48,9 @@ inline constexpr const char* array_3d = "array (out, *{0 bytes, 8 height, 16 dep
 //   int device   a 32-bit argument
 //   _            an argument that is not read
 //   dim3 grid    a structure of three integers, by value
-//   [bytes, _]   any other structure of 64-bit words, by value; a "?" after a word, as in [bytes?, _], means:
-//                read the word only if the layout reads no other block of memory
+//   [bytes, _]   any other structure of 64-bit words, by value. A "?" after a word, as in [bytes?, _], marks it as
+//                optional: it is omitted if other words come from another block of memory, because a row can read only
+//                one block: either the stack or the target of one pointer.
 //   *{8 bytes, 16 int format, 56}
 //                a pointer to a structure with fields at bytes 8 and 16; the number at the end is the size of one
 //                structure, for arrays of structures
@@ -359,8 +360,7 @@ private:
         return text;
     }
 
-    // A value marked with "?". It is left out if the layout reads another block of memory, because a row has only one
-    // block.
+    // A word marked with "?". It is read only if no other word of the layout needs another block of memory.
     struct Optional {
         argument which;
         ArgumentPlace place;

@@ -73,7 +73,8 @@ private:
 struct LeftoverEvents {
     unsigned removed = 0;
     unsigned in_use = 0; // not removed: the process that made them has exited, but the kernel reports them as in use
-    unsigned of_running = 0; // not removed: a process with their creator's id is running, maybe an unrelated one
+    unsigned of_running = 0; // not removed: a process has the pid of the run that made them, possibly because the pid
+                             // was reused
 };
 
 // Removes the events that killed runs left behind, because such events keep the file systems of the probed files busy.

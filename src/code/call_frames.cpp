@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t rows_max = 1 << 22; // maximum rows of the search table in .eh_frame_hdr; libtorch has 400,000
 
-// Accepts only "register + offset" as the base. Other expressions occur in PLT entries and in functions that realign
-// their stack.
+// Converts the DWARF expression of the caller's stack pointer (CFA) to a register and an offset. Returns false for
+// other expressions. These occur in PLT entries and in functions that realign their stack.
 bool read_base(Dwarf_Op* ops, size_t count, FrameRule& to)
 {
     if (count != 1)

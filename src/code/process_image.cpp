@@ -34,7 +34,7 @@ Modules::Modules()
         return;
     try {
         vdso_ = std::make_shared<const Module>(std::move(file));
-    } catch (const Error&) { // unwinding ends at code of this file
+    } catch (const Error&) { // vdso_ stays null, so unwinding ends at code of the vdso
     }
 }
 
@@ -49,7 +49,7 @@ std::shared_ptr<const Module> Modules::of(pid_t pid, const Mapping& mapping)
     try {
         if (Fd file = open_mapped(pid, mapping))
             module = std::make_shared<const Module>(std::move(file));
-    } catch (const Error&) { // unwinding ends at code of this file
+    } catch (const Error&) { // `module` stays null, so unwinding ends at code of this file
     }
     known_.emplace(key, module);
     return module;

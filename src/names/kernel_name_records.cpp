@@ -94,7 +94,7 @@ bool KernelNames::set_name(Process& process, uint64_t handle, KernelName name)
 // Stores the alias of a handle. Returns false if the alias is the handle itself, or if the budget is exceeded.
 bool KernelNames::set_alias(Process& process, const name_record& record)
 {
-    // In cudart 12, the handle is the stub's own address.
+    // In cudart 12, __cudaGetKernel() returns the address of the stub itself, so there is no alias to store.
     Known* const known = record.alias != record.handle ? known_at(process, record.handle) : nullptr;
     if (!known)
         return false;

@@ -199,8 +199,8 @@ Site Scan::read_site(uint64_t address, uint64_t previous, Function function)
     if (previous != 0 && address - previous <= longest_window)
         if (const auto site = attempt(address - previous))
             return *site;
-    // Code can be decoded only forward, so every start is tried. After a wrong start, the decoder soon realigns with
-    // the instruction boundaries, or finds no arguments.
+    // The instruction boundaries before the call are unknown, so every byte offset is tried as the start. From a wrong
+    // start, the decoder either soon reaches a real boundary, or finds no valid arguments and the next start is tried.
     for (uint64_t window = std::min<uint64_t>(first_window, address); window > 0; window--)
         if (const auto site = attempt(window))
             return *site;
@@ -256,7 +256,8 @@ Target Scan::most_called(const std::map<uint64_t, std::vector<uint64_t>>& starts
     return {};
 }
 
-// Finds __cudaRegisterFunction in a file without symbols: its calls pass -1 as the maximum number of threads per block.
+// Finds __cudaRegisterFunction in a file without symbols. Callers pass -1 to it as the maximum number of threads per
+// block.
 Target Scan::find_register_function()
 {
     std::map<uint64_t, std::vector<uint64_t>> calls;
@@ -272,7 +273,8 @@ Target Scan::find_register_function()
     return most_called(calls, register_function);
 }
 
-// Finds __cudaGetKernel in a file without symbols: its calls pass the addresses of a variable and of a registered stub.
+// Finds __cudaGetKernel in a file without symbols. Callers pass the addresses of a variable and of a registered stub to
+// it.
 Target Scan::find_get_kernel()
 {
     std::map<uint64_t, std::vector<uint64_t>> calls;

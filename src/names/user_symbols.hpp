@@ -50,7 +50,7 @@ private:
         std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<const SymbolFile>> files; // by device and inode
         std::optional<std::chrono::steady_clock::time_point> refreshed;
         uint64_t generation = 0; // number that identifies the current version of `mappings`
-        uint64_t used = 0;       // value of uses_ at the last use
+        uint64_t used = 0;       // value of uses_ when the image was last used
     };
 
     struct Place {
@@ -67,7 +67,7 @@ private:
     bool refresh(pid_t pid, Image& image);
 
     std::map<ImageId, Image> images_;
-    uint64_t uses_ = 0;
+    uint64_t uses_ = 0; // number of image_of() calls; used to evict the least recently used image
     uint64_t generations_;
     Helper::Task* task_ = nullptr; // null outside of serve()
     std::map<std::array<int64_t, 4>, std::weak_ptr<const SymbolFile>>

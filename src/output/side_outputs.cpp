@@ -72,7 +72,7 @@ private:
     }
 };
 
-// All side outputs combined, whose files are read by programs.
+// All side outputs combined. Their files are for programs, not for people.
 class SideOutputs final : public OutputGroup {
 public:
     explicit SideOutputs(std::vector<SideOutput> sides) : sides_(std::move(sides))

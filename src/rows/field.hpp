@@ -66,7 +66,7 @@ constexpr auto fields_of(const F (&... parts)[N])
     return all;
 }
 
-// Restricts a column to the outputs that show it.
+// Hides a column in the outputs that `where` excludes, in text if it has no header, and in JSON if it has no key.
 inline Column shown_column(Column column, Shown where)
 {
     column.in_text &= !column.header.empty() && where != Shown::json;

@@ -29,7 +29,7 @@ public:
     // Forks the gatekeeper. Create the gate before any BPF map: the gatekeeper inherits this process's mappings, and a
     // mapped BPF map is not freed.
     explicit MappingGate(const Policy& policy);
-    // The gatekeeper exits once no process with the filter is left.
+    // Makes the gatekeeper release all waiting processes. The gatekeeper exits once no process with the filter is left.
     ~MappingGate();
     MappingGate(const MappingGate&) = delete;
     MappingGate& operator=(const MappingGate&) = delete;

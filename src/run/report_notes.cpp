@@ -50,9 +50,9 @@ constexpr std::array<LossText, LOSSES> texts = [] {
     t[LOSS_TIME_PART] = {"turns_lost",
                          "changes of a thread's state were not recorded: some time is shown in the wrong column"};
     t[LOSS_GAP] = {"gaps_lost", "gaps did not fit in a table: missing from histograms"};
-    t[LOSS_BLOCK] = {"blocks_lost", "blocked periods did not fit in a table: missing from rows of stacks and files"};
+    t[LOSS_BLOCK] = {"blocks_lost", "blocked periods did not fit in a table: missing from the rows of -U or --files"};
     t[LOSS_WAKER] = {"wakers_lost",
-                     "threads that woke others did not fit in a table: how they spent their time is unknown"};
+                     "threads that woke others did not fit in a table: the activity of these wakers is unknown"};
     t[LOSS_CALLERS] = {"stacks_differing", "checked calls (1 in 1024) had native callers other than those "
                                            "shown: each stack shows the callers of its first call"};
     t[LOSS_RUN] = {"hits_skipped",

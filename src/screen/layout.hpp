@@ -66,8 +66,8 @@ struct ColumnPlaces {
 };
 
 // Places columns with a gap of one character. The first `staying` columns never scroll, provided that they take at most
-// half of the width. The next `first` columns are scrolled away to the left, or fewer if the last column is then
-// already visible.
+// half of the width. first: number of columns after these to scroll away to the left; reduced if fewer already make the
+// last column visible.
 ColumnPlaces place_columns(int columns, std::span<const ColumnWidth> widths, int staying, int first);
 
 // Number of columns to scroll away so that `column` is visible; `first` if it is visible already.

@@ -18,7 +18,7 @@ int selected_line(const std::vector<ListLine>& lines, const std::string& selecte
     return found == lines.end() ? -1 : static_cast<int>(found - lines.begin());
 }
 
-// Number of columns that never scroll: the leading columns with `stays`, or two if the first column lacks `stays`.
+// Number of columns that never scroll: all leading columns with `stays` or, if the first column lacks it, two columns.
 int staying_columns(const std::vector<TopColumn>& columns, const std::vector<size_t>& shown)
 {
     const auto scrolls = std::ranges::find_if(shown, [&](size_t i) { return !columns[i].stays; });

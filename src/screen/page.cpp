@@ -72,7 +72,7 @@ Page help_page(const Snapshot& snapshot)
 {
     Page page{"Help", {}, {}};
     if (!snapshot.replayed.empty()) {
-        page.lines.push_back({"Keys of a recording, which replace the same keys below", Style::title});
+        page.lines.push_back({"Keys of a recording, used instead of the same keys listed below", Style::title});
         add_keys(page.lines, replay_key_help);
         page.lines.push_back({});
     }

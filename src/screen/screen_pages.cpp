@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys in pages, which are the open row, help, messages, troubles and choosers.
+// Handlers for keys pressed in pages: the open row, help, messages, troubles and choosers.
 #include "screen/page.hpp"
 #include "screen/screen_keys.hpp"
 

@@ -19,7 +19,8 @@ namespace gpusnoop {
 
 // The owner of a cgroup. Empty fields are unknown.
 struct Owner {
-    std::string cgroup; // path from the root of its hierarchy; "..." replaces names that did not fit into the record
+    std::string cgroup; // path from the root of its hierarchy; "..." replaces names that did not fit into struct
+                        // cgroup_path
     CgroupOwner where;  // parsed from the path
     ContainerNames names;
 
