@@ -304,8 +304,8 @@ ExaminedFile FileSearch::examine(Fd file, const Mapping& mapping, bool is_progra
         locate(found, elf, runtime_of(elf.soname()));
         return found;
     }
-    // nvcc links the runtime statically by default, and NCCL can be linked statically, too. A file into which the
-    // runtime or NCCL is linked contains device code, so other files are skipped.
+    // nvcc links the runtime statically by default, and NCCL can be linked statically, too. A file into which one of
+    // them is linked contains device code, so libraries without device code are skipped.
     if (!is_program && !elf.has_section(".nvFatBinSegment") && !elf.has_section(".nv_fatbin"))
         return {};
     locate(found, elf, any_runtime);

@@ -119,7 +119,8 @@ Link attach_tracepoint(const bpf_program* program, uint64_t id, pid_t pid, uint6
     Fd link(event ? bpf_link_create(bpf_program__fd(program), event.get(), BPF_PERF_EVENT, &options) : -1);
     if (!link || ioctl(event.get(), PERF_EVENT_IOC_ENABLE, 0))
         return nullptr;
-    return std::make_shared<std::pair<Fd, Fd>>(std::move(event), std::move(link)); // the link is closed first
+    // the pair's destructor closes the link before the event
+    return std::make_shared<std::pair<Fd, Fd>>(std::move(event), std::move(link));
 }
 
 // Detaching a link waits for an RCU grace period (30 to 70 ms). Several threads wait in parallel, because otherwise

@@ -268,7 +268,7 @@ private:
         do {
             skip(' ');
             const unsigned offset = number();
-            if (rest_.starts_with('}')) { // size of an array element
+            if (rest_.starts_with('}')) { // a number without a name: size of one structure
                 use_block(block_base(structure), offset / 8);
                 break;
             }

@@ -49,7 +49,6 @@ constexpr TableEntry nccl_table[] = {
     {"ncclGroupEnd", KIND_GROUP_END, ""},
     {"ncclGroupSimulateEnd", KIND_GROUP_DROP, ""}, // 2.22.3
 
-    // The communicator id is passed by value, on the stack.
     {"ncclCommInitRank", KIND_COMM_NEW, new_communicator},
     {"ncclCommInitRankConfig", KIND_COMM_NEW, new_communicator},
     {"ncclCommInitRankScalable", KIND_COMM_NEW, new_communicator},

@@ -175,7 +175,7 @@ std::string Refusal::hint() const
                "in a privileged container";
     case RefusalCause::memory:
         if (detail == "ulimit -l")
-            return "raise it with ulimit -l unlimited";
+            return "raise the limit with ulimit -l unlimited";
         return "raise the memory limit of the tool's cgroup, or lower --table-rows, --ring-mb or --live-entries";
     default:
         return fmt::format("this kernel (Linux {}) may be untested; run with -vv for the full log", kernel_release());

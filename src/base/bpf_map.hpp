@@ -79,7 +79,7 @@ public:
         });
     }
 
-    // Call the next four methods only for a map that is not per-CPU and whose key is a whole Key, not a prefix.
+    // The next four methods do not work for per-CPU maps, or if the map's key is only a prefix of Key.
     std::optional<Value> find(const Key& key) const
     {
         Value value{};

@@ -7,7 +7,7 @@
 
 namespace gpusnoop {
 
-// message: the text that was passed to warn(). The warning need not have been shown yet.
+// Withdraws a warning, even if the screen has not shown it yet. message: the text that was passed to warn().
 void withdraw(std::string_view message);
 
 // While a WithdrawalRedirect exists, withdrawn messages are passed to `sink`. At most one exists at a time.

@@ -33,7 +33,7 @@ public:
     // `forced` is set, no other method is used, and hook_new_drivers() throws Error if that method fails.
     DriverHooks(bpf_object* object, std::optional<DriverHook> forced);
 
-    static void leave_out(bpf_object* object); // disables all programs, for tools that create no DriverHooks
+    static void leave_out(bpf_object* object); // disables the programs of DriverHooks; for runs without DriverHooks
     bool hook_new_drivers() override;          // hooks drivers that have been loaded since the last call
     std::string waits_for() const override;
     std::string not_traced() const override;

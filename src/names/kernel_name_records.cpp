@@ -64,7 +64,7 @@ void KernelNames::drop_unread(Process& process, uint64_t handle)
         release(process, entry_bytes);
 }
 
-// Returns null if the budget is exceeded.
+// Returns null if the memory budget is exceeded.
 KernelNames::Known* KernelNames::known_at(Process& process, uint64_t handle)
 {
     const auto known = process.handles.find(handle);
@@ -91,7 +91,7 @@ bool KernelNames::set_name(Process& process, uint64_t handle, KernelName name)
     return true;
 }
 
-// Stores the alias of a handle. Returns false if the alias is the handle itself, or if the budget is exceeded.
+// Stores the alias of a handle. Returns false if the alias is the handle itself, or if the memory budget is exceeded.
 bool KernelNames::set_alias(Process& process, const name_record& record)
 {
     // In cudart 12, __cudaGetKernel() returns the address of the stub itself, so there is no alias to store.

@@ -65,7 +65,7 @@ constexpr Family families[] = {
     {"gpu_memory_total_bytes", Kind::gauge, "gpu", "gpu_total_bytes", "GPU memory installed, from NVML."},
     {"gpu_power_watts", Kind::gauge, "gpu", "gpu_watts", "GPU power draw, from NVML."},
     {"gpu_allocated_seconds_total", Kind::nanoseconds, "tenant", "allocated_ns",
-     "GPU time allocated to a tenant; one of two time-sliced replicas counts half."},
+     "GPU time allocated to a tenant; one of N replicas of a shared GPU counts 1/N."},
     {"gpu_resident_seconds_total", Kind::nanoseconds, "tenant", "resident_ns",
      "Time that a tenant had a context or memory on GPUs, summed over GPUs."},
     {"gpu_driving_seconds_total", Kind::nanoseconds, "tenant", "driving_ns",

@@ -204,7 +204,7 @@ private:
             if (column.is_called(sort))
                 line.order = sort_value(line.cells.back());
         }
-        // in reverse order, because tables print the last list first
+        // JSON rows contain their lists of texts in reverse of the order in which tables print them (ExtraLines::then)
         for (auto value = row.all().rbegin(); value != row.all().rend(); ++value)
             if (const auto* texts = std::get_if<Record::Texts>(&value->second))
                 line.below.insert(line.below.end(), texts->begin(), texts->end());

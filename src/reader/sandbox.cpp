@@ -49,9 +49,9 @@ rlim_t data_bytes()
     return fields[5] * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Switches to a user id that no other process has, because processes with the same id could stop or kill this one. In a
-// container, other processes may have the usual id, 65534. Ids from 2^31 on are not assigned to users, because some
-// programs treat them as negative.
+// Switches to a user id that no other process has, because processes with the same id could stop or kill this one.
+// 65534 (nobody) is only the fallback, because other processes in a container may have it. Ids from 2^31 on are not
+// assigned to users, because some programs treat them as negative.
 void change_user()
 {
     if (geteuid() != 0)

@@ -171,7 +171,8 @@ void CallTable::read(std::vector<CallDelta>& deltas, Rows which)
         delta[CALL_MAX_NS] =
             std::min(delta[CALL_MAX_NS], delta[CALL_TOTAL_NS]); // CALL_MAX_NS may be from an earlier interval
         seen = now;
-        // skips rows without new calls; a copy batch without copies is a call, but does not change CALL_COUNT
+        // Skips rows without new calls. CALL_COUNT counts copies, so a batch of 0 copies is a call that changes only
+        // COPY_CONTINUED.
         if (delta[CALL_COUNT] || (part_of(key) == CallPart::copy && delta[COPY_CONTINUED]))
             deltas.push_back(delta);
         if (is_finished(key)) {

@@ -132,7 +132,7 @@ bool Holdings::holds(const ImageId& image) const
 
 void Holdings::forget(const std::set<ImageId>& images)
 {
-    for (Amounts* amounts : {&now_, &released_}) // not every tool calls drain_released()
+    for (Amounts* amounts : {&now_, &released_}) // released_, too, because not every tool drains it
         std::erase_if(*amounts, [&](const auto& row) { return images.contains(row.first.image); });
     std::erase_if(approximate_, [&](const ImageId& image) { return images.contains(image); });
     std::erase_if(stale_, [&](const auto& entries) { return images.contains(entries.first); });

@@ -77,8 +77,8 @@ public:
 
     void forget(const std::set<ImageId>& images);
 
-    // Number of stale entries in the kernel side's table (their contexts were destroyed), plus the number of contexts
-    // destroyed since the last sweep.
+    // Returns the sum of two counts: stale entries in the kernel side's table (their contexts were destroyed), and
+    // contexts destroyed since the last sweep. If the sum is large, the table should be swept.
     uint64_t sweepable_entries() const;
     void mark_swept();
 

@@ -45,7 +45,8 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-// Longer than the 3 s after which the tool kills a helper that hangs on a file, and releases the waiting process.
+// The gatekeeper releases a paused process after this time. The time is longer than the 3 s after which the tool kills
+// a helper that hangs on a file; the tool then releases the process itself.
 constexpr auto hold_timeout = 10s;
 // limit on paused processes, because each costs the tool a file descriptor; further processes are not paused
 constexpr size_t held_max = 256;

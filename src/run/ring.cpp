@@ -88,8 +88,10 @@ void Ring::consume(Time until)
     if (!left_)
         return;
     until_ = until;
-    if (ring_buffer__consume(ring_.get()) >= 0) // all records were consumed, as on_record() did not stop
-        left_ = 0; // set here, because on_record() is not called for records that the kernel side discarded
+    // If on_record() did not stop, all records were consumed. left_ may still include records that the kernel side
+    // discarded, because on_record() is not called for them.
+    if (ring_buffer__consume(ring_.get()) >= 0)
+        left_ = 0;
     if (failure_)
         std::rethrow_exception(std::exchange(failure_, nullptr));
 }

@@ -243,7 +243,7 @@ void Run::check_libraries()
                             joined(complaints, "; ")),
                 "check that root can read the library, that it is neither damaged nor stripped, and that this kernel "
                 "supports this way of attaching (--attach)");
-        waiting_ = !program_; // a started program has not run yet
+        waiting_ = !program_; // a program started by the tool has not run yet, so it cannot have loaded a library
         const std::string who = scope_.cgroup()
                                     ? "no process of cgroup " + scope_.cgroup()->argument() + " has loaded a"
                                 : scope_.named() ? "no process whose name contains '" + options_.comm + "' has loaded a"

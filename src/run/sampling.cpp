@@ -35,7 +35,8 @@ void DutyCycle::add(double sampled, double others, double share_of_time)
     const double allowed = std::max(ceiling_ * margin - fixed, 0.0);
     // cost of the sampled probes if they were always attached
     const double always = cost / std::max(share_of_time, min_share);
-    const double wanted = always > 0 ? allowed / always : 2 / margin; // an idle process keeps its probes all the time
+    // probes of an idle process cost nothing; a share above 1 / margin means that they may stay attached all the time
+    const double wanted = always > 0 ? allowed / always : 2 / margin;
     if (is_whole())
         share_ = wanted;
     else

@@ -76,7 +76,8 @@ void read_keys(int terminal, pid_t owner, Connection& connection)
         if (over || size <= 0 || typed.size() == TypedAhead::max_bytes)
             sources[1].fd = -1;
     }
-    connection.receive(); // if this message stayed unread, close() would discard the reply (ECONNRESET)
+    // Reads the owner's message. If it stayed unread, close() would discard the reply that is sent here (ECONNRESET).
+    connection.receive();
     connection.send(typed, -1, true);
 }
 

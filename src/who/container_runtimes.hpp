@@ -74,7 +74,7 @@ void each_logged_pod(const HostFiles& host, const std::function<void(const Conta
 // Returns the only container of a pod; empty if the pod has, or had, several.
 std::string only_container(const HostFiles& host, const ContainerNames& pod);
 
-// Functions that the table refers to.
+// Functions that the rows of container_runtimes point to.
 bool read_containerd_task(const std::string& text, ContainerRecord& record);
 bool read_docker_config(const std::string& text, ContainerRecord& record);
 std::vector<std::string> docker_data_root(const HostFiles& files);

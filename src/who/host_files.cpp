@@ -36,7 +36,7 @@ std::optional<std::string> HostFiles::read(const std::string& path) const
     struct stat st {};
     if (!file || fstat(file.get(), &st) != 0 || !S_ISREG(st.st_mode))
         return std::nullopt;
-    auto text = read_text(file, max_size); // the size in `st` may be wrong
+    auto text = read_text(file, max_size); // does not rely on st_size, which may be wrong or out of date
     if (!text || text->size() > max_size)
         return std::nullopt;
     return text;
