@@ -108,7 +108,8 @@ TOOL_SRC := $(wildcard tools/*/*.cpp)
 # static program replaces, and slow files. ALONE=% compiles every file alone, which tests/roots/compilers checks.
 ALONE := tools/cudagap/%columns.cpp %_arm64.cpp %_x86_64.cpp src/gpu/nvml.cpp \
          src/run/command_line.cpp tools/cudatop/cudatop.cpp tools/ncclwait/ncclwait.cpp
-# $(call units,FILES): names of the units of these files, each composed of file names: FOLDER/A+B+C.
+# $(call units,FILES): the units that FILES are divided into. The name of a unit contains those of its files:
+# FOLDER/A+B+C.
 units = $(if $1,$(call unit,$(wordlist 1,6,$1)) $(call units,$(wordlist 7,$(words $1),$1)))
 unit = $(dir $(firstword $1))$(subst $(empty) ,+,$(strip $(basename $(notdir $1))))
 units_of = $(foreach dir,$(sort $(dir $1)),$(call units,$(filter-out $(ALONE),$(filter $(dir)%,$1))))
@@ -193,7 +194,7 @@ $(GEN)/driver_tables.hpp: scripts/driver-tables $(wildcard data/*.tsv)
 
 # --- tools -----------------------------------------------------------------------------------------------------------
 
-# PRECOMPILED= compiles without the precompiled header, which tests/roots/compilers checks.
+# "make PRECOMPILED=" compiles without the precompiled header. tests/roots/compilers does so, to find missing includes.
 ifneq ($(VARIANT),fuzz)
 PRECOMPILED ?= $(OBJ)/precompiled.hpp
 endif
@@ -218,7 +219,8 @@ $(OBJ)/%.o: %.cpp | $(PRECOMPILED) $(SKELETONS) $(GEN)/driver_tables.hpp
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $(addprefix -include ,$(PRECOMPILED)) -MMD -MP -c $< -o $@
 
-# -Wno-subobject-linkage: the included files belong to this unit only.
+# A unit is compiled as a list of #include lines. -Wno-subobject-linkage: GCC warns if a class in an included file has a
+# base or field from an anonymous namespace. This is safe here, because each .cpp file is included in one unit only.
 .SECONDEXPANSION:
 $(SRC_UNITS:%=$(OBJ)/units/%.o) $(TOOL_UNITS:%=$(OBJ)/units/%.o): $(OBJ)/units/%.o: $$(call files_of,$$*) | $(PRECOMPILED) $(SKELETONS) $(GEN)/driver_tables.hpp
 	$(say) CXX $*
@@ -235,7 +237,7 @@ $(OBJ)/libgpusnoop.a: $(SRC_OBJ)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
-# One program with a name for each tool, which is smaller than separate programs.
+# All tools are one program with a link per tool; separate programs would be larger.
 $(BIN)/gpusnoop: $(OBJ)/tools/main.o $(TOOL_OBJ) $(INSTEAD) $(OBJ)/libgpusnoop.a
 	$(say) LINK $@
 	$(Q)mkdir -p $(@D)
@@ -244,7 +246,8 @@ $(BIN)/gpusnoop: $(OBJ)/tools/main.o $(TOOL_OBJ) $(INSTEAD) $(OBJ)/libgpusnoop.a
 $(TOOL_BINS): $(BIN)/gpusnoop
 	$(Q)ln -sf gpusnoop $@
 
-# Skeletons are built first and shared with release: two makes must not build them at the same time.
+# The release variant uses the same skeletons, so they are built before make is called again: two makes must not write
+# them at the same time.
 asan: $(SKELETONS) $(BPF_BYTES)
 	$(Q)$(MAKE) --no-print-directory VARIANT=asan tools
 

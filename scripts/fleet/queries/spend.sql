@@ -1,5 +1,6 @@
 -- GPU-hours and cost by team: used, held idle, and unallocated, which add up to the total. Runs with --state are left
--- out, because their rows are totals since the state file was created; the last line of the result has their number.
+-- out, because their rows are totals since the state file was created; the last line of the result has the number of
+-- these runs.
 -- Needs: gpuspend --teams FILE --by team [--prices FILE] --record FILE 60
 SELECT * FROM (
     SELECT CASE WHEN "of" = 'tenant' THEN coalesce(team, namespace, "user", '(no owner)')

@@ -118,7 +118,7 @@ TEST_CASE("an error in a table is reported with its file and line")
         {"amd.tsv", "kfd\t0xe0\tAMDKFD_IOC_NEW\t-\t8", "direction '-' is not one of w, r, rw"},
         {"amd.tsv", "intel\t0xe0\tNEW\tw\t8", "driver 'intel' is not one of"},
         {"sizes.tsv", "uvm\tUVM_NEW\t-\t8\tstruct\tsize\tmemory\t-\t-", "no command UVM_NEW with a known struct"},
-        {"sizes.tsv", "uvm\tUVM_FREE\t-\t8\tstruct\tsize\tmemory\t-\t-", "a size of the same call as line"},
+        {"sizes.tsv", "uvm\tUVM_FREE\t-\t8\tstruct\tsize\tmemory\t-\t-", "the same space, command and subject as line"},
         {"sizes.tsv", "uvm\tUVM_INITIALIZE\t-\t9\tstruct\tsize\tmemory\t-\t-", "offset 9 is beyond the struct"},
         {"sizes.tsv", "nvidia\tNV_ESC_RM_ALLOC\t-\t8\tparameters\tsize\tmemory\t-\t-", "has a subject"},
         {"sizes.tsv", "nvidia\tNV_ESC_RM_FREE\tNV01_ROOT\t8\tstruct\tsize\tmemory\t-\t-", "has no subject"},
