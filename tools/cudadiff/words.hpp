@@ -13,7 +13,8 @@ std::string number_text(double value); // "1,204", "16.5", "0.031"
 // A value in the unit of its measure. A time per second is shown as a percentage: "31.2%".
 std::string figure_text(const Measure& measure, const WorkUnit& unit, double value);
 
-// "7.30x less", "+12.5%", "new", "gone"; "=" if all values are equal, "~" if the difference is not significant.
+// "7.30x less", "+12.5%", "new", "gone"; "=" if the difference and its interval are 0, "~" if the difference is not
+// significant.
 std::string change_text(const Change& change);
 std::string interval_text(const Change& change); // "-86.4%..-86.2%"
 std::string percent_text(const Change& change);  // "-86.3% (-86.4%..-86.2%)", or "new" if the median of A is 0
