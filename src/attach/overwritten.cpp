@@ -172,7 +172,8 @@ void Attacher::report_suspended(CudaFile* file, bool was_attached)
 void Attacher::attach_again(const Targets::Found& found)
 {
     CudaFile* const file = found.files.front();
-    // If the file has moved to another inode and is still suspended, another entry has that inode and its probes.
+    // A file that has moved to another inode and is still suspended is useless: another entry has that inode, and the
+    // probes are attached there (Targets::apply_examined_again()).
     const bool known_by_another = found.moved && file->suspended;
     for (auto& [key, attachment] : attachments_)
         if (key.first == file) {

@@ -45,8 +45,9 @@ struct ThreadStorage {
     // since glibc 2.21.
     uint64_t first_block;
 
-    // Finds the offset from pthread_self() to the thread pointer in the code of pthread_self(). Returns nullopt if that
-    // code is not recognized. The function pointer is null if pthread_self() returns the thread pointer.
+    // Parses the code of pthread_self(). Returns the distance from the address that pthread_self() returns to the
+    // thread pointer; nullopt if the code is not recognized. On an architecture where pthread_self() returns the thread
+    // pointer itself, this member is null.
     std::optional<uint64_t> (*thread_pointer)(const Code& code);
 
     // Returns the offset, from the thread pointer, of the thread-local variable that a function returns. Supports only

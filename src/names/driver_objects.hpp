@@ -70,9 +70,9 @@ public:
     // names from this library are not trusted any more.
     void learn(pid_t pid, const Library& library, uint64_t handle, std::string_view name);
 
-    // Returns the (mangled) name in the object at `handle`. nullopt if the library's path (hip_name_path()) is not
-    // trusted. Also nullopt if the text to which the path leads is not printable, or does not have the length that is
-    // stored in the object.
+    // Returns the (mangled) name in the object at `handle`. nullopt if the path that hip_name_path() derived from this
+    // library is not trusted. Also nullopt if the text at the end of the path is not printable, or if its length
+    // differs from the length that is stored in the object.
     std::optional<std::string> name(pid_t pid, const Library& library, uint64_t handle);
 
     // Returns the number of libraries for which the path to the name (hip_name_path()) is trusted. When it has grown, a

@@ -21,7 +21,8 @@ constexpr std::chrono::seconds passing_time(1);
 bool is_of_cuda(std::string_view function, std::string_view file)
 {
     constexpr auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
-    for (const std::string_view prefix : {"cuda", "cu"}) // the CUDA runtime may be linked statically
+    // If a program links the CUDA runtime statically, these functions are in the program's own file.
+    for (const std::string_view prefix : {"cuda", "cu"})
         if (function.size() > prefix.size() && function.starts_with(prefix) && is_upper(function[prefix.size()]))
             return true;
     return file.starts_with("(libcuda");

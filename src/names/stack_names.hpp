@@ -46,8 +46,8 @@ private:
         std::map<Key, std::string> lasting; // names kept until the generation changes
         // names kept for one second only: long names, and names of addresses at which a file may be mapped later
         std::map<Key, std::string> passing;
-        std::set<Key> awaited; // addresses sent to the helper since passing_since
-        std::chrono::steady_clock::time_point passing_since;
+        std::set<Key> awaited; // addresses already sent to the helper without waiting for its answer
+        std::chrono::steady_clock::time_point passing_since; // time at which `passing` and `awaited` were last cleared
     };
 
     void make_room();

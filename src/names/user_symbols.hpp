@@ -55,7 +55,7 @@ private:
 
     struct Place {
         const Mapping* mapping = nullptr;
-        uint64_t address = 0;    // virtual address in the file, or file offset
+        uint64_t address = 0;    // ELF virtual address; file offset if the file is not a usable ELF file
         std::string_view symbol; // mangled name of the symbol that contains the address; empty: none
         uint64_t symbol_start = 0;
     };

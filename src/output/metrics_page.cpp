@@ -22,7 +22,8 @@ enum class Kind : uint8_t {
     one,   // a gauge that counts the rows with the same labels
 };
 
-constexpr std::string_view any = "*"; // rows grouped by a key of --by, such as "pod"
+// Value of Family::rows for metrics that come from rows grouped by any key of --by, such as "pod".
+constexpr std::string_view any = "*";
 
 // A metric family. Entries with the same name are adjacent, and have different `labels`.
 struct Family {
@@ -169,8 +170,7 @@ const Cell* cell_of(std::string_view key, std::span<const Column> columns, const
     return column == columns.end() ? nullptr : &cell_at(row, static_cast<size_t>(column - columns.begin()));
 }
 
-// True if rows of this kind provide the metric. Kinds that are not in the list below, such as "pod", are matched by
-// `any`.
+// True if rows of this kind provide the metric. `any` matches every kind that is not in the list below, such as "pod".
 bool has(const Family& family, std::string_view rows)
 {
     constexpr std::string_view others[] = {"total", "gpu", "diagnosis", "tenant", "idle", "unallocated"};

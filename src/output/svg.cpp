@@ -93,8 +93,8 @@ public:
     }
 
 private:
-    // Chooses the widest frames. The callers of a chosen frame are also chosen, because they are at least as wide and
-    // come first in the order.
+    // Chooses the widest frames. The callers of a chosen frame are also chosen: they are at least as wide, and among
+    // frames of equal width, callers come first.
     void choose()
     {
         chosen_.resize(nodes_.size() - 1);

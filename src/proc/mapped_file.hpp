@@ -68,18 +68,19 @@ private:
 // Removes the " (deleted)" that /proc appends to the path of a deleted file. Returns false if the path has none.
 bool cut_deleted(std::string_view& path);
 
-// Finds the file behind a mapping of a process through map_files. If that fails, looks up the path in the process's
-// root, and accepts the file only if its inode is the same. If neither works, returns nullopt and sets errno.
+// Finds the file behind a mapping of a process through map_files. If that fails, resolves the path in the process's
+// root directory, and accepts the file only if its inode is that of the mapping. If neither works, returns nullopt and
+// sets errno.
 std::optional<FoundFile> find_mapped(pid_t pid, const Mapping& mapping);
 
-// Finds the regular file to which this path leads in the process's root, and never a file outside that root. If there
-// is none, returns nullopt and sets errno.
+// Resolves the path in the process's root directory, and returns the regular file to which it leads, never a file
+// outside that root. If there is none, returns nullopt and sets errno.
 std::optional<FoundFile> find_in_root_of(pid_t pid, const std::string& path);
 
 // Opens the file of find_mapped() for reading. On failure, returns an empty Fd and sets errno.
 Fd open_mapped(pid_t pid, const Mapping& mapping);
 
-// True if the path leads to the file with this inode in the process's root.
+// True if the path, resolved in the process's root directory, leads to the file with this inode.
 bool leads_to(pid_t pid, const std::string& path, uint64_t inode);
 
 } // namespace gpusnoop

@@ -22,7 +22,7 @@ public:
     // in the long run.
     explicit TimeAccounts(int share) : share_(share) {}
 
-    // Returns the used time minus the time credited back since.
+    // Returns the time used so far, minus the time that has been credited back.
     Clock::duration used(const Key& key, Clock::time_point now) const
     {
         const auto account = accounts_.find(key);

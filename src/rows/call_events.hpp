@@ -167,7 +167,7 @@ private:
     ReportedProcesses reported_;
     uint64_t wall_offset_ns_;
     std::vector<Column> columns_;
-    std::vector<ShownField<Context, Line>> fields_; // fields of all columns except those of who_
+    std::vector<ShownField<Context, Line>> fields_; // fields of all columns except the owner columns, which who_ fills
     size_t owner_column_ = 0;                       // index of the first column that who_ fills
     Row row_;                                       // reused for each line
     uint64_t first_ns_ = 0;

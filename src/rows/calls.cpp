@@ -221,7 +221,8 @@ namespace {
 
 constexpr size_t table_bytes = 64 << 20;
 constexpr size_t front_bytes = 4 << 20;
-// a CPU has at most 1/16 as many front rows as the table has rows, so that a small table stays small
+// A CPU has at most 1/16 as many front rows as the table has rows. Otherwise, the front rows of a small table would
+// take more memory than the table.
 constexpr size_t front_share = 16;
 
 // Values of fields that are missing in the table's key, which may be shorter than call_key.

@@ -146,7 +146,7 @@ private:
     std::unique_ptr<CallRows> rows_;
     bool own_maxima_;
     uint8_t generation_ = 0;
-    bool switched_ = false; // true if no BPF program adds to rows of the other generation
+    bool switched_ = false; // true if no BPF program adds to rows of a generation other than generation_
     bool can_switch_ = true;
     ByCallKey<CallDelta> seen_; // sums at the last drain()
     ByCallKey<CallDelta> spilled_;

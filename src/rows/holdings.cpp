@@ -175,7 +175,7 @@ void EndedEpochs::sweep()
     const auto is_over = [&]<class Key>(Key key, const std::byte* bytes) {
         memcpy(&key, bytes, sizeof(key));
         const auto now = changed.find(key.image);
-        // `<` instead of `!=`, because a newer epoch may have begun meanwhile
+        // `<` instead of `!=`: a newer epoch may have begun after spaces_ was read, and its records must be kept
         return now != changed.end() && key.epoch < now->second;
     };
     for (const int fd : places_fds_)

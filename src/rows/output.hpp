@@ -84,7 +84,7 @@ public:
     // Prints an event line, preceded by the header if it is the first one.
     virtual void event(std::span<const Column> columns, const Row& row, ExtraLines below);
 
-    // Describes a process that event lines or rows refer to; used only by data formats.
+    // Describes a process that event lines or rows refer to. Only JSON outputs print it.
     virtual void process(std::span<const Column> columns, const Row& row);
 
     // Prints a histogram. title: its label, such as "pid = 123", or empty; fields: the same label as JSON fields.

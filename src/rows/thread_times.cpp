@@ -208,7 +208,7 @@ std::vector<ThreadTime> ThreadTimes::drain(uint64_t now_ns)
             continue;
         const std::optional<thread_time> time = consistent_copy(place);
         if (!time)
-            continue; // the next drain() includes this time
+            continue; // no consistent copy; the next drain() includes the thread's times since the last one
         const uint64_t age = now_ns > time->begin_ns ? now_ns - time->begin_ns : 0;
         const TimeSums sums = sums_of(*time, has_ended(*time) ? since_ns(*time) : std::max(age, since_ns(*time)));
         ThreadTime delta{.place = place,

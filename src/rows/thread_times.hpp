@@ -102,7 +102,8 @@ public:
 
     // Returns each thread's times since the last drain(). now_ns: current CLOCK_MONOTONIC.
     std::vector<ThreadTime> drain(uint64_t now_ns);
-    // Returns the process of the thread at this place; nullopt if the place is free, or cannot be read at the moment.
+    // Returns the process of the thread at this place. nullopt if the place is free, or if the kernel side changes
+    // the thread's times during every attempt to copy them.
     std::optional<ImageId> image_of(uint32_t place) const;
     // Frees the places of the threads in `drained` that have ended, so that new threads can use these places.
     void forget_ended(const std::vector<ThreadTime>& drained);

@@ -18,7 +18,8 @@
 namespace gpusnoop {
 namespace {
 
-// If calls that did not fit into the kernel's table fill this many rows, they are processed before the next tick.
+// Calls that did not fit into the kernel's table are collected in rows until the next tick. When they fill this many
+// rows, they are processed at once, to limit memory.
 constexpr size_t spilled_max = 32'768;
 // Maximum number of exited processes whose rows stay separate until the next report. Beyond it, their rows are merged.
 constexpr size_t exited_max = 16'384;

@@ -125,7 +125,7 @@ void Run::trace()
     tool_.begin(running);
     for (const auto& begin : plan_.hooks.begin)
         begin(running);
-    announce(); // before release(), so that no event is missed
+    announce(); // last, because a user who reads "Tracing ..." may start a workload at once
     if (program_)
         program_->release(plan_.screen);
     try {

@@ -68,8 +68,8 @@ std::optional<CgroupMount> parse_mount(const std::string& line)
     return CgroupMount{unescape(point), unescape(root), v2, v2 ? CONTROLLER_NONE : controller_among(options)};
 }
 
-// Returns the part of a path that users control. path: as in /proc/PID/cgroup. Names from the first missing directory
-// on are attributed to an unknown user.
+// Returns the part of a path that users control. path: as in /proc/PID/cgroup. If a directory of the path does not
+// exist, all names below it count as chosen by an unknown user.
 Delegation delegation_of(std::string_view path, const CgroupMount& mount)
 {
     const size_t above = mount.root == "/" ? 0 : mount.root.size(); // length of the prefix that mount.path replaces

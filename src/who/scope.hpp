@@ -23,8 +23,8 @@ public:
     bool is_unfiltered() const { return pids_.empty() && !cgroup_ && !named_; }
     const std::vector<pid_t>& pids() const { return pids_; } // processes selected by pid or started by the tool; sorted
     const std::optional<CgroupTarget>& cgroup() const { return cgroup_; }
-    // Set if -n is the only filter and a process with that name maps CUDA. Otherwise, only the kernel side filters by
-    // name.
+    // The processes selected by -n. Set only if -n is the only filter and a process with that name had mapped CUDA when
+    // the tool started. If it is not set, only the kernel side filters by name.
     const std::optional<NamedProcesses>& named() const { return named_; }
     std::optional<NamedProcesses>& named() { return named_; }
     // True if processes may be added later.
