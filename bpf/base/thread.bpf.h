@@ -114,8 +114,9 @@ struct thread_state {
     u64 waits_at;  /* stack pointer at entry of the wait in progress (base/left_wait.bpf.h) */
     u64 waited_ns; /* 1 + ns that the thread has waited since its last sampled stack; 0: no stack was sampled yet */
     struct sampling sampling[SAMPLED];
-    /* One bit per hook. If it is set, the hook's probes of the second attachment handle this thread's calls, and those
-     * of the first attachment skip them: see is_idle_now(). */
+    /* One bit per hook. While both attachments exist, a set bit means that this thread has hit one of the hook's probes
+     * of the second attachment. The hook's probes of the first attachment then skip the thread's calls: see
+     * is_idle_now(). */
     u64 handled_by_second;
     struct open_call open[OPEN_CALLS];
 };

@@ -41,7 +41,7 @@ enum woken_by {
     WOKEN_BY_UNKNOWN,
     WOKEN_BY_THREAD,
     WOKEN_BY_TIMEOUT,   /* timeout of the system call in which the thread blocked */
-    WOKEN_BY_SIGNAL,    /* signal that was sent by an interrupt, for a timer or for I/O */
+    WOKEN_BY_SIGNAL,    /* signal that an interrupt handler sent because of a timer or I/O */
     WOKEN_BY_INTERRUPT, /* interrupt from a device, the network, or a timer that is not the thread's timeout */
 };
 

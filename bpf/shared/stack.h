@@ -70,7 +70,7 @@ struct stack_copy {
     struct image image;
     struct thread_registers registers;
     __u32 bytes; /* number of stack bytes that follow this struct, beginning at the stack pointer */
-    __u32 at;    /* enum copied_at, possibly with COPIED_AGAIN */
+    __u32 at;    /* enum copied_at, ORed with COPIED_AGAIN if a copy of this stack was sent before */
 };
 
 #endif
