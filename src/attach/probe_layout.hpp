@@ -49,8 +49,8 @@ inline constexpr const char* array_3d = "array (out, *{0 bytes, 8 height, 16 dep
 //   _            an argument that is not read
 //   dim3 grid    a structure of three integers, by value
 //   [bytes, _]   any other structure of 64-bit words, by value. A "?" after a word, as in [bytes?, _], marks it as
-//                optional: it is omitted if other words come from another block of memory, because a row can read only
-//                one block: either the stack or the target of one pointer.
+//                optional. A layout can read only one block of memory: the stack, or the target of one pointer. If
+//                other words are in another block, the optional word is not read.
 //   *{8 bytes, 16 int format, 56}
 //                a pointer to a structure with fields at bytes 8 and 16; the number at the end is the size of one
 //                structure, for arrays of structures

@@ -189,7 +189,7 @@ std::vector<Targets::Found> Targets::found_all(std::vector<Scan>& scans, std::ch
         for (Found& some : found(10ms)) {
             if (some.ended && !some.complete)
                 scans.push_back({some.pid, some.installed});
-            if (!some.helper_lost) // each message means that a scan has progressed by at least one file
+            if (!some.helper_lost) // the scan has found a file or has ended, which is progress
                 last_progress = Clock::now();
             all.push_back(std::move(some));
         }

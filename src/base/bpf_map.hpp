@@ -141,7 +141,8 @@ struct BpfLinkDeleter {
 
 using BpfLink = std::unique_ptr<bpf_link, BpfLinkDeleter>;
 
-// Owner of a generated skeleton. S has static methods open(), load() and destroy().
+// Deleter of Skeleton. S: struct that `bpftool gen skeleton` generates, with static methods open(), load() and
+// destroy().
 template<class S>
 struct SkeletonDeleter {
     void operator()(S* skeleton) const { S::destroy(skeleton); }

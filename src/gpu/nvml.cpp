@@ -229,7 +229,7 @@ private:
     std::string text(int code) const
     {
         if (code == NVML_UNREADABLE)
-            return "the layout of its process list is unknown";
+            return "the layout of NVML's process list is unknown";
         const char* const name = error_text_ ? error_text_(code) : nullptr;
         return fmt::format("{} (error {})", name ? name : "unknown", code);
     }

@@ -236,8 +236,8 @@ std::optional<Branch> Scan::call_after(uint64_t address)
     return decoded_ <= decoded_max / 2 ? decoder_.first_call({code, address}) : std::nullopt;
 }
 
-// Returns the most often called function, provided that at least three quarters of its examined calls have valid
-// arguments.
+// Examines the functions with the most calls, in descending order of their number of calls. Returns the first function
+// for which at least three quarters of the examined calls have valid arguments.
 Target Scan::most_called(const std::map<uint64_t, std::vector<uint64_t>>& starts_by_target, Function function)
 {
     std::vector<std::pair<size_t, uint64_t>> candidates;

@@ -263,7 +263,9 @@ CpuHotplug::Online CpuHotplug::drain()
 {
     Online found;
     for (;;) {
-        std::array<char, 4096> uevent; // UEVENT_BUFFER_SIZE is 2048
+        // Room for any uevent: the kernel limits its variables to 2048 bytes (UEVENT_BUFFER_SIZE), and puts a shorter
+        // header before them.
+        std::array<char, 4096> uevent;
         sockaddr_nl sender{};
         socklen_t length = sizeof(sender);
         const ssize_t size =

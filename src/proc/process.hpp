@@ -48,7 +48,8 @@ bool has_memory(pid_t pid);
 std::string environment(pid_t pid);
 
 // Returns the command line of a process, with spaces between the words, up to 4 KiB. Empty if the process has exited or
-// has no memory. Call it in a helper, because it reads memory of the process, which can block the reader (userfaultfd).
+// is a kernel thread. Call it in a helper, because it reads memory of the process, which can block the reader
+// (userfaultfd).
 std::string command_line(pid_t pid);
 
 // Returns the absolute folders in the LD_LIBRARY_PATH of an environment, at most 32.

@@ -259,8 +259,8 @@ bool Reader::has_share(const Question& question) const
                                 of_user_.used(question.user, now) < user_allowance);
 }
 
-// took: time for which the helper has worked on the question, up to the last poll that found no answer. Later time is
-// not charged, because the tool may have been busy with other work.
+// took: time from the question, or from the helper's previous message, to the last poll that found no message. The time
+// after that poll is not charged, because the message may have waited while the tool was busy with other work.
 void Reader::charge(const Question& question, Clock::duration took)
 {
     constexpr auto negligible = 5ms;

@@ -43,8 +43,10 @@ constexpr std::array<LossText, LOSSES> texts = [] {
     t[LOSS_UNTRACKED] = {"allocations_untracked",
                          "allocations did not fit in the table: not included in live memory (raise --live-entries)"};
     t[LOSS_PROCESS] = {"processes_unnamed", "processes did not fit in a table: their rows lack name and cgroup"};
-    t[LOSS_LEFT] = {"calls_left",
-                    "calls were left by a jump or an exception: not counted, because they have no result or duration"};
+    t[LOSS_LEFT] = {
+        "calls_left",
+        "calls ended by longjmp or an exception instead of returning: not counted, because they have no result "
+        "or duration"};
     t[LOSS_RETURN] = {"returns_missed", "calls were not counted because their return was missed"};
     t[LOSS_THREAD] = {"threads_untold", "threads did not fit in a table: not shown"};
     t[LOSS_TIME_PART] = {"turns_lost",

@@ -43,7 +43,8 @@ CommandLines::CommandLines(WaitBudget* waits)
               waits)
 {}
 
-// Waits for the first reply, so that the command line is in the table even if only one table is printed.
+// At the first call for a process, waits for the helper's reply, so that the command line is in the table even if only
+// one table is printed.
 const std::string& CommandLines::of(const ImageId& image)
 {
     reader_.poll();

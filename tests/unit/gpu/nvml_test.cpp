@@ -82,7 +82,7 @@ TEST_CASE("the size of list elements is detected", "[nvml]")
         CHECK(shown(answers.without({"Processes_v2", "Processes_v3"})) == three_shown);
     }
     const Answers answers("element 40\ndevice 0\nprocess 11 1048576\nprocess 12 4096\n");
-    CHECK(shown(standin()) == "[0: the layout of its process list is unknown]");
+    CHECK(shown(standin()) == "[0: the layout of NVML's process list is unknown]");
 }
 
 TEST_CASE("a process is listed once per device", "[nvml]")
@@ -158,7 +158,7 @@ TEST_CASE("a list that grows while it is read is read completely", "[nvml]")
 TEST_CASE("the reported number of elements is not trusted", "[nvml]")
 {
     const Answers answers("claim 4000000000\ndevice 0\nprocess 11 4096\n");
-    CHECK(shown(standin()) == "[0: the layout of its process list is unknown]");
+    CHECK(shown(standin()) == "[0: the layout of NVML's process list is unknown]");
     answers.set("need 4000000000\ndevice 0\nprocess 11 1048576\n");
     CHECK(shown(standin()) == "0:11=1048576");
     answers.set("need 1\n" + three);
