@@ -50,7 +50,8 @@ std::string money_text(uint64_t micros, std::string_view currency);
 
 // Size limit of --prices and --teams, which must be regular files.
 constexpr size_t max_list_size = 1 << 20;
-// Reads a file given by --prices or --teams. Throws Error. what: noun for messages, "prices (--prices)".
+// Reads a file given by --prices or --teams. Throws Error. what: name of the file's contents in error messages, such as
+// "prices (--prices)".
 std::string read_list(std::string_view what, const std::string& path);
 
 } // namespace gpusnoop

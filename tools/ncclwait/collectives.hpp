@@ -81,7 +81,7 @@ public:
         unsigned here = 0;                        // number of the communicator's ranks on this machine
         Joined joined = Joined::alone;
         std::string_view operation;
-        std::optional<uint64_t> size;   // with per_size: lower limit of bytes per call, a power of two
+        std::optional<uint64_t> size;   // with per_size: bytes per call, rounded down to a power of two
         std::optional<uint64_t> stream; // with per_stream: stream of the calls, if they take one
         int result = 0;                 // with Detail::failed: result of the failed calls
         std::set<uint32_t> callers;     // threads that made calls of any operation for this rank

@@ -176,8 +176,8 @@ constexpr F fields[] = {
          return Cell(static_cast<uint64_t>(static_cast<double>(g.sums.bytes) / c.seconds));
      },
      "Bytes that the calls move per second, counted as in nccl-tests: number of elements times element size; for "
-     "AllGather, ReduceScatter, AlltoAll, Gather and Scatter, also times the number of ranks. This is not a bus "
-     "bandwidth, because the tool does not see when the GPU executes a call."},
+     "AllGather, ReduceScatter, AlltoAll, Gather and Scatter, also times the number of ranks. Bytes count when "
+     "a call is enqueued, not when the GPU moves them, so this is not a bus bandwidth."},
     {{"BYTES", "bytes", Unit::bytes, 7}, unless_failed<C>, sum<&CollectiveSums::bytes>, "", extra},
     {{"SIZE50", "size_p50_bytes", Unit::bytes, 6},
      [](const C& c) {

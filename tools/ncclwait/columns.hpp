@@ -43,7 +43,7 @@ struct CollectiveKey {
     uint64_t communicator = 0;
     std::optional<unsigned> rank;
     std::string_view operation;
-    std::optional<uint64_t> size; // lower limit of bytes per call, a power of two
+    std::optional<uint64_t> size; // bytes per call, rounded down to a power of two
     std::optional<uint64_t> stream;
     int result = 0; // with -x: result of the failed calls
     auto operator<=>(const CollectiveKey&) const = default;

@@ -17,7 +17,8 @@ void XidLines::attach(int recent_fd)
     verbose("Xid reports: " + how());
 }
 
-// If the log names the process, copies its last calls at once, before newer calls replace them.
+// If the kernel log already names the process that caused the error, the last calls of this process are copied at once,
+// before newer calls overwrite them.
 void XidLines::add(const xid_record& record)
 {
     Xids::add(record);
