@@ -115,7 +115,8 @@ def recordings_of_events():
     equal((side["lines"], side["lossy_lines"]), (sum(line["type"] == "event" for name in ("cudalaunch", "cudamemcpy")
                                                    for line in lines_of(harness.here / f"before.{name}")), 0), "compared lines")
     measures = {record["measure"]: record for record in records if record.get("of") == "measure"}
-    # Copies are in another recording, whose seconds do not coincide with the steps.
+    # Copies have a larger tolerance. The recording of cudamemcpy has no launches of "step", so cudadiff divides the
+    # copies of each second by the average rate of steps, but the actual rate varies.
     for measure, before, after, near in (("launches", 13, 2, 0.1), ("grid-p50", 4, 64, 0.1), ("copies:H2D", 8, 2, 0.5)):
         row = measures[measure]
         check(abs(row["a"] - before) < near * before and abs(row["b"] - after) < near * after and row["shown"], f"{measure}: {row}")

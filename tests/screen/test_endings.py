@@ -15,7 +15,7 @@ def killed_by(signal_number):
     with start() as screen:
         screen.wait_for("1005")
         os.kill(screen.pid(), signal_number)
-        # These signals end the loop, so the exit status is 0.
+        # SIGTERM, SIGINT and SIGHUP end the program's main loop, and the exit status is 0. The other signals kill it.
         expected = 0 if signal_number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP) else 128 + signal_number
         equal(screen.exit_status(), expected)
         restored(screen)

@@ -55,7 +55,8 @@ def placement_of_probes(version):
 
 @case(each=each_driver)
 def injects_the_witness(version):
-    """cuInit() loads $CUDA_INJECTION64_PATH. CUPTI itself needs a device (tests/gpu/witness)."""
+    """cuInit() loads the witness from $CUDA_INJECTION64_PATH. CUPTI needs a device, so here it is an invalid file, and
+    the witness must report that it cannot be loaded. tests/gpu tests the witness with CUPTI."""
     path, cupti = harness.build / "gpu/witness.so", harness.here / "libcupti.so"
     check(path.exists(), f"{path} does not exist: run make gpu-parts")
     cupti.write_text("none")
