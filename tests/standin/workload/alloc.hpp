@@ -22,7 +22,7 @@ struct AllocRequest {
     standin::Location location = {standin::Location::device, 0};
     standin::Shared shared{}; // exported memory to import (IPC handle, pool pointer)
     int file = -1;            // file of exported memory to import; -1: none
-    Memory source{}; // existing memory to export or map
+    Memory source{};          // existing memory to export or map
 };
 using AllocCaller = int (*)(void* function, AllocRequest&);
 
