@@ -350,7 +350,7 @@ def few_files(limit):
         run = Run("-p", workload.pid, "-d", "0.1", tool=tool, preexec=limited(resource.RLIMIT_NOFILE, limit))
         messages = run.finish(0, 1)
         if run.process.returncode:
-            check(re.search(rf"limit of {limit} open files is reached|limited to {limit} open files|of the {limit} that this process may have", messages)
+            check(re.search(rf"limit of {limit} open files is reached|limited to {limit} open files|with a limit of {limit}", messages)
                   and "ulimit -n" in messages, f"no reason in: {messages}")
 
 

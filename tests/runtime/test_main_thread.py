@@ -94,7 +94,7 @@ def exits_while_traced(tier):
     (harness.here / "exit").touch()
     wait_for_exit_of_main(workload)
     if tier in ("tracefs", "perf"):  # lose calls until the process has probes again, and report the loss
-        wait_until(lambda: "became system-wide" in tool.error, "the process has probes again", 60)
+        wait_until(lambda: "switch to system-wide" in tool.error, "the process has probes again", 60)
     go()
     wait_until((harness.here / "called").exists, "the calls are made")
     other.wait()
