@@ -183,7 +183,8 @@ def ignores_calls_of_the_driver_itself(mode):
           {"launches": 503, "waits": 0, "allocs": 0, "frees": 0, "copies": 0, "live_bytes": 0}, "calls")
 
 
-calls_while_locked = """
+# Start of a program that makes launches: its first argument is the driver.
+with_kernel = """
 import ctypes, mmap, sys, threading
 cuda, libc = ctypes.CDLL(sys.argv[1]), ctypes.CDLL(None)
 cuda.cuInit(0)
@@ -192,6 +193,12 @@ cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
 cuda.cuCtxSetCurrent(context)
 cuda.cuModuleLoadData(ctypes.byref(module), b"x")
 cuda.cuModuleGetFunction(ctypes.byref(function), module, b"vecadd")
+def launch(times=1):
+    for i in range(times):
+        assert cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, None, None, None) == 0
+"""
+
+calls_while_locked = with_kernel + """
 size = 64 << 20
 libc.mmap.restype, libc.mmap.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
 libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
@@ -201,9 +208,6 @@ def lock():
     while not finished:
         for protection in (mmap.PROT_READ, mmap.PROT_READ | mmap.PROT_WRITE):
             libc.mprotect(memory, size, protection)
-def launch(times):
-    for i in range(times):
-        assert cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, None, None, None) == 0
 print("up", flush=True)
 sys.stdin.readline()
 launch(10)
@@ -230,17 +234,7 @@ def ignores_calls_while_mappings_are_locked():
           {"launches": 500, "waits": 0, "allocs": 0, "frees": 0, "copies": 0}, "calls")
 
 
-calls_inside = """
-import ctypes, sys, time, os
-cuda = ctypes.CDLL(sys.argv[1])
-cuda.cuInit(0)
-context, module, function = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
-cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
-cuda.cuCtxSetCurrent(context)
-cuda.cuModuleLoadData(ctypes.byref(module), b"x")
-cuda.cuModuleGetFunction(ctypes.byref(function), module, b"vecadd")
-def launch():
-    assert cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, None, None, None) == 0
+calls_inside = with_kernel + """
 callback = ctypes.CFUNCTYPE(None)(launch)
 print("up", flush=True)
 sys.stdin.readline()
