@@ -35,7 +35,7 @@ def every_mode(mode):
     kind = check_record_types(tool, mode, "cudalaunch")
     start, attached = tool.records[:2]
     check(re.fullmatch(r"\d+\.\d+\.\d+", start["version"]), f"unexpected version: {start}")
-    check(attached["functions"] > 20 and attached["files"] == 2, f"unexpected record of what is attached: {attached}")
+    check(attached["functions"] > 20 and attached["files"] == 2, f"unexpected counts of attached functions and files: {attached}")
     check(0 < tool.records[-1]["duration_ns"] < 60e9, f"unexpected last record: {tool.records[-1]}")
     if kind == "row" and mode not in (["-x"], ["--api", "both"]):
         # All groupings have the same sum.
