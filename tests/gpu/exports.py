@@ -37,7 +37,8 @@ def handed_out(library, addresses):
 
 def main(driver, names):
     library = ctypes.CDLL(driver)
-    listed = [line.split()[0] for line in pathlib.Path(names).read_text().splitlines() if line and line[0] != "#"]
+    lines = [line.split() for line in pathlib.Path(names).read_text().splitlines()]
+    listed = sorted(name for version, *functions in lines if version != "#" for name in functions)
     addresses, begins = exported(library, listed), collections.defaultdict(list)
     for name, address in addresses.items():
         begins[ctypes.string_at(address, 2).hex(" ")].append(name)

@@ -188,7 +188,7 @@ def placement(given):
     if not path:
         raise Missing("the driver's file was not found")
     names = (here.parents[1] / "tests/standin/driver_exports.txt").read_text()
-    names = "\n".join(line.split()[0] for line in names.splitlines() if line and line[0] != "#")
+    names = "\n".join(name for version, *names in map(str.split, names.splitlines()) if version != "#" for name in names)
     done = subprocess.run([given.build / "placement", path], input=names, capture_output=True, text=True)
     if done.returncode:
         raise Missing(done.stderr.strip())

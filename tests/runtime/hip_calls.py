@@ -36,8 +36,8 @@ def exported(version, *shapes):
     """Functions that the stand-in's HIP library exports in this version; optionally only those whose code has one of
     these shapes (standin/hip/exports.txt)."""
     lines = [line.split() for line in (harness.root / "tests/standin/hip/exports.txt").read_text().splitlines()]
-    return {line[0] for line in lines if line and line[0] != "#" and line[1] <= version
-            and (line[2] in shapes if shapes else line[2] != "null")}
+    return {name for first, shape, _, _, *names in lines
+            if "#" != first <= version and (shape in shapes if shapes else shape != "null") for name in names}
 
 
 def rows_of_the_table(version):

@@ -140,8 +140,8 @@ MACHINES = {"x86_64": X86_64, "aarch64": ARM64}
 
 
 def exports(path):
-    rows = [line.split() for line in open(path) if line.strip() and not line.startswith("#")]
-    return [(name, int(version)) for name, version in rows]
+    lines = [line.partition(":") for line in open(path) if not line.startswith("#")]
+    return sorted((name, int(version)) for version, _, names in lines for name in names.split())
 
 
 def parts(name):

@@ -139,9 +139,9 @@ def stores_of(version, slots):
 
 def main():
     version = int(sys.argv[1])
-    rows = [line.split() for line in open(sys.argv[2]) if line.strip() and not line.startswith("#")]
-    rows = [(name, shape if version > 5 else "push", out, pitch) for name, first, shape, out, pitch in rows
-            if int(first) <= version]
+    lines = [line.partition(":") for line in open(sys.argv[2]) if not line.startswith("#")]
+    rows = [(name, shape if version > 5 else "push", out, pitch) for key, _, names in lines
+            for first, shape, out, pitch in [key.split()] if int(first) <= version for name in names.split()]
     thunks = [name for name, shape, *_ in rows if shape != "push"]
     slot = {name: 8 + 8 * i for i, name in enumerate(thunks)}
     in_table = {name for name, shape, *_ in rows if shape in ("thunk", "narrow")}

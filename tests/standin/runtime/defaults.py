@@ -32,8 +32,8 @@ JUMPS = {"__cudaLaunchKernel": "cudaLaunchKernel", "__cudaLaunchKernel_ptsz": "c
 
 
 def exports(path, major):
-    rows = [line.split() for line in open(path) if line.strip() and not line.startswith("#")]
-    return [name for name, *majors in rows if major in majors]
+    lines = [line.partition(":") for line in open(path) if not line.startswith("#")]
+    return sorted(name for majors, _, names in lines for name in names.split() if major in majors.split())
 
 
 def print_map(major, names):
