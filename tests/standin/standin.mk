@@ -29,7 +29,7 @@ endif
 .PHONY: standin standin-check
 standin: $(STANDIN_PRODUCTS)
 standin-check: standin
-	$(Q)$(S)/check.sh $(SB)
+	$(Q)$(S)/check $(SB)
 
 # $(call standin_compile,OBJECT,SOURCE,FLAGS): one rule that compiles SOURCE to OBJECT.
 define standin_compile
