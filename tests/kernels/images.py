@@ -2,6 +2,7 @@
 """Fetches Debian's kernels, and the packages for building modules, from its archives; unpacks and caches them."""
 import contextlib
 import fcntl
+import functools
 import lzma
 import os
 import pathlib
@@ -22,8 +23,7 @@ cache = pathlib.Path(os.environ.get("GPUSNOOP_CACHE") or build / "kernels")
 listed = ("5.10", "6.1", "6.12", "6.16", "6.18", "6.19", "7.0", "7.1", "7.2", "7.3")
 newest = "newest"
 
-# Apt sources of this script, since the host may install its packages from elsewhere.
-mirror = os.environ.get("DEBIAN_MIRROR", "http://deb.debian.org")
+# Distributions and suites of the kernel packages, independent of the suites that the host installs packages from.
 suites = ("debian bullseye", "debian-security bullseye-security", "debian bookworm", "debian-security bookworm-security",
           "debian bookworm-backports", "debian trixie", "debian trixie-backports")
 keyring = pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -80,6 +80,17 @@ def apt_folder(chosen):
     return cache / machines.chosen.kept("apt" if chosen == suites else "-".join(["apt", *(suite.split()[1] for suite in chosen)]))
 
 
+@functools.cache
+def mirror(distribution):
+    """URL of the distribution's package archive."""
+    return run(root / "scripts/mirror", distribution).strip()
+
+
+def sources_list(suites):
+    options = f"arch={machines.chosen.architecture} signed-by={keyring}"
+    return "".join(f"deb [{options}] {mirror(name)} {suite} main\n" for name, suite in map(str.split, suites))
+
+
 def apt(program, *words, suites=suites, **options):
     if not shutil.which(program):
         raise Missing(f"{program} is not installed: it is needed to fetch Debian's kernels")
@@ -88,9 +99,7 @@ def apt(program, *words, suites=suites, **options):
     own, architecture = apt_folder(suites), machines.chosen.architecture
     for folder in "lists/partial", "cache/archives/partial":
         (own / folder).mkdir(parents=True, exist_ok=True)
-    (own / "sources.list").write_text("".join(
-        "deb [arch={} signed-by={}] {}/{} {} main\n".format(architecture, keyring, mirror, *suite.split())
-        for suite in suites))
+    (own / "sources.list").write_text(sources_list(suites))
     settings = {"APT::Architecture": architecture, "APT::Architectures": architecture, "Dir::State": own, "Dir::State::status": "/dev/null", "Dir::Cache": own / "cache",
                 "Dir::Cache::pkgcache": "packages", "Dir::Cache::srcpkgcache": "", "Dir::Etc::SourceList": own / "sources.list",
                 "Dir::Etc::SourceParts": "/dev/null", "Dir::Etc::Preferences": "/dev/null",
@@ -99,13 +108,15 @@ def apt(program, *words, suites=suites, **options):
 
 
 def update(suites=suites):
-    """Updates the package lists once a day. Archives that do not answer are ignored."""
+    """Updates the package lists once a day, and after the archives' URLs changed. Archives that do not answer are
+    ignored."""
     stamp = apt_folder(suites) / "updated"
-    if stamp.exists() and time.time() - stamp.stat().st_mtime < day:
-        return
     with contextlib.suppress(Missing):
+        wanted = sources_list(suites)
+        if stamp.exists() and time.time() - stamp.stat().st_mtime < day and stamp.read_text() == wanted:
+            return
         apt("apt-get", "-q", "update", suites=suites)
-        stamp.touch()
+        stamp.write_text(wanted)
 
 
 def packages():
@@ -116,7 +127,7 @@ def packages():
     for release, series, pages in {match.groups("") for name in names if (match := pattern.fullmatch(name))}:
         found.setdefault(series + pages, []).append(release)
     if not found:
-        raise Missing(f"apt finds no kernels at {mirror}")
+        raise Missing(f"apt finds no kernels at {mirror('debian')}")
     return names, {series: sorted(releases, key=by_version, reverse=True) for series, releases in found.items()}
 
 

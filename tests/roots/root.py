@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,21 +17,18 @@ import system  # noqa: E402
 
 build = pathlib.Path(os.environ.get("BUILD", repository / "build")).resolve()
 cache = pathlib.Path(os.environ["GPUSNOOP_CACHE"]) / "roots" if "GPUSNOOP_CACHE" in os.environ else build / "roots"
-debian, ubuntu = "http://deb.debian.org/debian", "http://archive.ubuntu.com/ubuntu"
 
-# {suite: (options, mirror, script)}: arguments of debootstrap. An older debootstrap has no script for new Ubuntu
-# suites. Its scripts for all Ubuntu suites are the same, so the script of an old suite is used.
-options_of_ubuntu = ["--components=main,universe", "--keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg"]
-script_of_ubuntu = ["/usr/share/debootstrap/scripts/gutsy"]
-suites = {
-    "bookworm": ([], debian, []), "trixie": ([], debian, []), "testing": ([], debian, []),
-    "noble": (options_of_ubuntu, ubuntu, script_of_ubuntu), "resolute": (options_of_ubuntu, ubuntu, script_of_ubuntu),
-}
+# {suite: distribution}
+suites = {"bookworm": "debian", "trixie": "debian", "testing": "debian", "noble": "ubuntu", "resolute": "ubuntu"}
+components = {"debian": ["main"], "ubuntu": ["main", "universe"]}
+# Arguments of debootstrap. An older debootstrap has no script for new Ubuntu suites. Its scripts for all Ubuntu suites
+# are the same, so the script of an old suite is used.
+scripts = {"debian": [], "ubuntu": ["/usr/share/debootstrap/scripts/gutsy"]}
 
 # The repository's path in the chroot. Not below /root, since some cases run as an ordinary user.
 inside = "/srv/gpusnoop"
 
-inherited_variables = ("http_proxy", "https_proxy", "no_proxy")
+inherited_variables = ("http_proxy", "https_proxy", "no_proxy", "GPUSNOOP_MIRROR")
 
 
 class Missing(Exception):
@@ -50,11 +48,21 @@ def files():
     return [name for name in names.split("\0") if name and (repository / name).exists()]
 
 
+def with_proxies(environment):
+    """Adds the proxies of apt's configuration to the environment, for debootstrap and for apt in a chroot."""
+    if not shutil.which("apt-config"):
+        return environment
+    shell = checked("apt-config", "shell", "http_proxy", "Acquire::http::Proxy", "https_proxy", "Acquire::https::Proxy")
+    proxies = dict(word.split("=", 1) for word in shlex.split(shell))
+    return environment | {name: url for name, url in proxies.items() if url and url != "DIRECT"}
+
+
 class Root:
     """Chroot of one suite. The base is created once; each run uses a copy, which is removed at the end."""
 
     def __init__(self, suite, keep):
         self.suite, self.keep = suite, keep
+        self.distribution = suites[suite]
         self.base, self.folder, self.debs = (cache / f"{suite}.{part}" for part in ("base", "root", "debs"))
 
     def __enter__(self):
@@ -62,6 +70,7 @@ class Root:
             raise Missing("creating a chroot needs root")
         if not shutil.which("debootstrap"):
             raise Missing("debootstrap is not installed: scripts/install-deps roots installs it")
+        self.mirror = checked(repository / "scripts/mirror", self.distribution).strip()
         self.debs.mkdir(parents=True, exist_ok=True)
         self.lock = open(cache / f"{self.suite}.lock", "w")
         fcntl.flock(self.lock, fcntl.LOCK_EX)
@@ -89,8 +98,9 @@ class Root:
             return
         partial = pathlib.Path(tempfile.mkdtemp(prefix="partial-", dir=cache))
         try:
-            options, mirror, script = suites[self.suite]
-            checked("debootstrap", "--variant=minbase", *options, self.suite, partial, mirror, *script)
+            checked("debootstrap", "--variant=minbase", f"--components={','.join(components[self.distribution])}",
+                    f"--keyring=/usr/share/keyrings/{self.distribution}-archive-keyring.gpg", self.suite, partial,
+                    self.mirror, *scripts[self.distribution], env=with_proxies(os.environ))
             partial.chmod(0o755)
             os.utime(partial)
             partial.rename(self.base)
@@ -106,6 +116,9 @@ class Root:
         subprocess.run(["tar", "-C", target, "--no-same-owner", "-x"], input=packed, check=True)
         for name in "hosts", "resolv.conf":
             shutil.copy(f"/etc/{name}", self.folder / "etc")
+        # The base may have been fetched from another server.
+        (self.folder / "etc/apt/sources.list").write_text(
+            f"deb {self.mirror} {self.suite} {' '.join(components[self.distribution])}\n")
         # Accepts mirrors that have not been updated for weeks.
         (self.folder / "etc/apt/apt.conf.d/50mirror").write_text('Acquire::Check-Valid-Until "false";\n')
 
@@ -134,7 +147,8 @@ class Root:
     def run(self, command, log, seconds):
         """Runs a shell command in the chroot's repository. Returns its status, or None after a timeout."""
         environment = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root",
-                       "LANG": "C.UTF-8"} | {name: os.environ[name] for name in inherited_variables if name in os.environ}
+                       "LANG": "C.UTF-8"} | {name: value for name, value in with_proxies(os.environ).items()
+                                          if name in inherited_variables}
         with open(log, "w") as output:
             process = subprocess.Popen(["/bin/sh", "-exc", command], stdin=subprocess.DEVNULL, stdout=output,
                                        stderr=subprocess.STDOUT, env=environment, preexec_fn=self.mount,
