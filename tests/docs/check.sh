@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Checks that documents, man pages, examples and shell completion match the tools: check.sh [BUILD] (default: build).
-# Needs no privileges.
+# Checks that documents, man pages, examples and shell completion match the tools, and that no file names a package
+# mirror: check.sh [BUILD] (default: build). Needs no privileges.
 # shellcheck disable=SC2016 # backquotes are Markdown here
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -306,6 +306,12 @@ for page in $pages; do
     check "$page: line width" "$(wide_lines "$page")"
     [ "$page" = README.md ] || check "README.md: links to $page" "$(grep -qF "($page)" README.md || echo no)"
 done
+
+# Scripts fetch packages from the servers that scripts/mirror prints, and npm from its own registry setting.
+files_of_checkout() { git ls-files -z 2>/dev/null || find . -path './build*' -prune -o -type f -print0; }
+hosts='(deb|security|archive|snapshot|ports|ftp[a-z0-9.]*)[.](debian[.]org|ubuntu[.]com)'
+hosts+='|registry[.](npmjs[.]org|yarnpkg[.]com)|pypi[.]org|[.]pythonhosted[.]org'
+check "no file names a package mirror" "$(files_of_checkout | xargs -0 grep -nIsE "$hosts")"
 check "README.md: length" "$(awk 'END { if (NR > 150) print NR " lines" }' README.md)"
 
 echo "$passed passed, $failed failed, $skipped skipped"
