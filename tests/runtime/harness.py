@@ -99,8 +99,8 @@ def case(function=None, *, each=None, timeout=180, asan=False, alone=(), long=()
 
 
 def all_but(names, *kept):
-    """For `long`: all names except `kept`, whose cases stay in make test. tests/unit/golden covers the tables and
-    histograms of the omitted cases."""
+    """For `long`: all names except `kept`, whose cases stay in make test. tests/unit/golden covers the columns, JSON keys
+    and histograms of the omitted cases."""
     assert set(kept) <= set(names), set(kept) - set(names)
     return [name for name in names if name not in kept]
 

@@ -51,55 +51,30 @@ graph_exec an_old_exec()
     return exec;
 }
 
-struct CudaGraph {
+struct CudaGraph : golden::TestedTool {
     static constexpr const char* name = "cudagraph";
     static constexpr const char* sort = "launches";
     using Settings = cudagraph::Settings;
-    static constexpr auto check_fields = cudagraph::check_fields;
     static constexpr auto validate_options = cudagraph::validate_options;
 
     static constexpr const char* modes[] = {
-        "",
-        "-T",
-        "-x",
-        "-U",
-        "--api both",
-        "-r 1",
-        "-X",
-        "-s errors",
-        "-s NODES",
-        "--summary",
-        "--summary -T",
-        "--summary --columns +CAPTURES,+INSTANT,+LAUNCHES,+DIRECT",
-        "--columns +KERNELS,+COPIES,+SETS,+HOST,+LAT_p50(us),+INST(us)",
-        "--columns EXEC,LAUNCHES",
-        "--by graph",
-        "--by pid",
-        "--by comm",
-        "--by thread",
-        "--by stream",
-        "--by device",
-        "--by api",
-        "--by container",
-        "--by pod",
         "--by namespace",
-        "--by cgroup",
-        "-x --by api,graph",
-        "--by graph,stream,device,api,pid,comm,thread,container,pod,namespace,cgroup",
-        "-H launch",
-        "-H instantiate",
-        "-H nodes",
-        "-H launch --by graph",
-        "-H launch -L -N",
-        "-H launch -x"};
+        "-T -X -s errors",
+        "-x",
+        "-U -r 1",
+        "--api both --by graph,stream,device,api,pid,comm,thread,container,pod,namespace,cgroup --columns "
+        "+KERNELS,+COPIES,+SETS,+HOST,+LAT_p50(us),+INST(us),+REASON,+AGE(s)",
+        "--summary",
+        "--summary --columns +CAPTURES,+INSTANT,+LAUNCHES,+DIRECT",
+        "-H launch -L -N --by graph",
+        "-H launch -x",
+        "-H instantiate -P -m",
+        "-H nodes"};
     static constexpr const char* full_table = "--by pid";
-    static constexpr const char* by[] = {"comm",      "thread", "stream",    "device", "api",
-                                         "container", "pod",    "namespace", "cgroup"};
-    static constexpr const char* sums[] = {"launches",       "kernels_launched", "unknown_launches",
-                                           "captured",       "captures",         "failed_captures",
-                                           "capture_ns",     "instantiates",     "instantiate_total_ns",
-                                           "updates",        "failed_updates",   "uploads",
-                                           "parameter_sets", "destroyed",        "errors"};
+    static constexpr const char* by = "stream device api";
+    static constexpr const char* sums = "launches kernels_launched unknown_launches captured captures failed_captures "
+                                        "capture_ns instantiates instantiate_total_ns updates failed_updates uploads "
+                                        "parameter_sets destroyed errors";
 
     static bool parse_option(Settings& s, std::string_view word, std::istream&)
     {

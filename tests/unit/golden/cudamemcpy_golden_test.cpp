@@ -7,58 +7,29 @@ using namespace gpusnoop;
 
 namespace {
 
-struct CudaMemcpy {
+struct CudaMemcpy : golden::TestedTool {
     static constexpr const char* name = "cudamemcpy";
     static constexpr const char* sort = "bytes";
     using Settings = cudamemcpy::Settings;
-    static constexpr auto check_fields = cudamemcpy::check_fields;
     static constexpr auto validate_options = cudamemcpy::validate_options;
 
     static constexpr const char* modes[] = {
-        "",
-        "-T",
-        "-l",
-        "-x",
-        "-U",
-        "-U -l",
-        "-U -l --by memory",
-        "--api both",
-        "--api both --by memory,kind,api",
-        "--api runtime",
-        "--api runtime -l --by memory",
-        "-r 1",
-        "-X",
-        "-s copies",
-        "-s AVERAGE",
-        "--columns +CAPTURED,-PID",
-        "--columns KIND,BYTES",
-        "--by kind",
-        "--by memory",
-        "--by form",
-        "--by api",
-        "--by pid",
-        "--by comm",
-        "--by thread",
-        "--by stream",
-        "--by device",
-        "--by container",
-        "--by pod",
-        "--by namespace",
-        "--by cgroup",
-        "-l --by kind,memory,form,api,pid,comm,thread,stream,device,container,pod,namespace,cgroup",
-        "-H size",
-        "-H latency",
-        "-H rate",
+        "--by pod,form",
+        "-T -r 3",
+        "-x --api both",
+        "-l -X -s copies -r 3",
+        "-U -l --by memory --api runtime",
+        "-l --api both --by kind,memory,form,api,pid,comm,thread,stream,device,container,pod,namespace,cgroup",
+        "--columns +CAPTURED,-PID -s AVERAGE -r 3",
         "-H size --by memory,form",
-        "-H latency -L -N",
+        "-H latency -L",
+        "-H rate",
         "-H size -P -x"};
     static constexpr const char* full_table = "-l --by pid,kind,memory";
-    static constexpr const char* by[] = {"kind",   "memory", "form",      "api", "comm",      "thread",
-                                         "stream", "device", "container", "pod", "namespace", "cgroup"};
-    static constexpr const char* sums[] = {"copies",       "calls",   "captured",    "errors", "bytes",
-                                           "failed_bytes", "unsized", "synchronous", "small",  "latency_total_ns"};
+    static constexpr const char* by = "kind memory form api stream device";
+    static constexpr const char* sums = "copies calls captured errors bytes failed_bytes unsized synchronous small "
+                                        "latency_total_ns";
 
-    static bool parse_option(Settings&, std::string_view, std::istream&) { return false; }
     static golden::Measures measures(const Settings& s, const Options& o)
     {
         return {s.latency, s.latency || o.failed_only};

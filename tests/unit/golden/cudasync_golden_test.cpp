@@ -6,51 +6,26 @@ using namespace gpusnoop;
 
 namespace {
 
-struct CudaSync {
+struct CudaSync : golden::TestedTool {
     static constexpr const char* name = "cudasync";
     static constexpr const char* sort = "total_ns";
     using Settings = cudasync::Settings;
-    static constexpr auto check_fields = cudasync::check_fields;
     static constexpr auto validate_options = cudasync::validate_options;
 
     static constexpr const char* modes[] = {
-        "",
-        "-T",
-        "-x",
-        "-U",
-        "--api both",
-        "--api runtime",
-        "-r 1",
-        "-X",
-        "-s calls",
-        "-s WALL%",
-        "--columns +THREADS,+p50(us),+p95(us),-PID",
-        "--columns CALLS,ERRORS",
-        "--by wait",
-        "--by pid",
-        "--by comm",
-        "--by thread",
-        "--by api",
-        "--by stream",
-        "--by device",
         "--by container",
-        "--by pod",
-        "--by namespace",
-        "--by cgroup",
-        "--by wait,pid,comm,thread,api,stream,device,container,pod,namespace,cgroup",
+        "-T -r 3",
         "-x --by api",
-        "-H duration",
-        "-H duration -L -N",
-        "-H duration -P -m",
-        "-H duration --by wait,api",
-        "-H duration -x"};
+        "-X -s calls -r 3",
+        "-U --api runtime",
+        "--by wait",
+        "--api both --by wait,pid,comm,thread,api,stream,device,container,pod,namespace,cgroup",
+        "--columns +THREADS,+p50(us),+p95(us),-PID -s WALL% -r 5",
+        "-H duration -L --by wait,api",
+        "-H duration -P -m -x"};
     static constexpr const char* full_table = "--by thread,api,wait";
-    static constexpr const char* by[] = {"wait",   "comm",      "thread", "api",       "stream",
-                                         "device", "container", "pod",    "namespace", "cgroup"};
-    static constexpr const char* sums[] = {"calls", "not_ready", "errors", "waiting", "total_ns"};
-
-    static bool parse_option(Settings&, std::string_view, std::istream&) { return false; }
-    static golden::Measures measures(const Settings&, const Options&) { return {true, true}; }
+    static constexpr const char* by = "wait api stream device";
+    static constexpr const char* sums = "calls not_ready errors waiting total_ns";
 
     static CallDelta waits(const image& who, wait what, std::string_view symbol, uint64_t n, uint64_t ns_each,
                            int result = 0, uint64_t stream = 0)

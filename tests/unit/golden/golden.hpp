@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Golden tests: for many command lines, a tool prints tables and histograms of a few fixed calls. golden/TOOL.txt has
-// the expected text and JSON. With GPUSNOOP_GOLDEN=write, the tests rewrite these files; review the differences before
-// you commit them.
+// Golden tests: in each of its modes, a tool prints a table or histograms of a few fixed calls. golden/TOOL.txt has the
+// expected text and, from the JSON of each mode, the rows with keys that the file does not contain yet. Histograms are
+// in JSON only, because unit/output and unit/rows test their text. With GPUSNOOP_GOLDEN=write, the tests rewrite these
+// files; review the differences before you commit them.
 #pragma once
 
 #include "attach/probes.hpp"
@@ -16,6 +17,7 @@
 #include <functional>
 #include <istream>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,8 +52,8 @@ inline constexpr uint64_t wall_ns = 1767261600'123456789;
 
 // Returns the calls as the BPF programs would count them in this run: without calls and measurements that its options
 // exclude.
-std::vector<CallDelta> as_measured(const std::vector<CallDelta>& calls, const Options& options,
-                                   const CallSettings& settings, Measures measures);
+std::vector<CallDelta> as_measured(std::vector<CallDelta> calls, const Options& options, const CallSettings& settings,
+                                   Measures measures);
 
 // Returns a function that returns a row's stack, if stacks are shown.
 inline auto frames_of(const CallSettings& settings)
@@ -67,6 +69,11 @@ inline auto frames_of(const CallSettings& settings)
 // Returns the text or JSON that print() writes.
 std::string written(const Options& options, const std::function<void(Output&)>& print);
 
+// Returns a section of a golden file: a heading, the text, and those JSON records that have a key not in `shown` yet.
+// Adds their keys to `shown`.
+std::string section(const std::string& words, const std::string& text, const std::string& records,
+                    std::set<std::string>& shown);
+
 // Compares `shown` with golden/NAME.txt, or rewrites that file (GPUSNOOP_GOLDEN=write).
 void compare(const std::string& name, const std::string& shown);
 
@@ -76,46 +83,44 @@ struct Subject {
     std::string sort;                   // default sort key
     std::span<const char* const> modes; // command lines whose output is in the golden file
     std::string full_table;             // options for the table with all measurements
-    std::span<const char* const> by;    // dimensions of --by
-    std::span<const char* const> sums;  // JSON keys whose totals are the same for every --by
-    std::function<std::string(const std::string& words, bool json)> run;
-    std::function<void(const Options&, const std::string& sort)> check_fields;
+    std::string by;                     // the tool's own dimensions of --by that do not change totals
+    std::string sums;                   // JSON keys whose totals are the same for every --by
     // If `rate` is the sort key, rows are sorted by the sum of the keys in `rate_of`, including rows without a rate.
-    std::string rate = {};
-    std::span<const char* const> rate_of = {};
+    std::string rate;
+    std::string rate_of;
+    std::function<std::string(const std::string& words, bool json)> run;
 };
 void check(const Subject& subject);
 
-// `Tool` must have the fields of Subject, and Settings, validate_options(), parse_option(), measures(), calls() and
+// Base class of the tools. A tool must have the other fields of Subject, and Settings, validate_options(), calls() and
 // print().
+struct TestedTool {
+    static constexpr const char *rate = "", *rate_of = "";
+    static bool parse_option(auto&, std::string_view, std::istream&) { return false; }
+    static Measures measures(const auto&, const Options&) { return {true, true}; }
+};
+
 template<class Tool>
 void check()
 {
-    Subject subject{Tool::name,
-                    Tool::sort,
-                    Tool::modes,
-                    Tool::full_table,
-                    Tool::by,
-                    Tool::sums,
-                    [](const std::string& words, bool json) {
-                        Options options;
-                        typename Tool::Settings settings;
-                        options.json = json;
-                        settings.sort = Tool::sort;
-                        parse_words(words, options, settings, [&](std::string_view word, std::istream& more) {
-                            return Tool::parse_option(settings, word, more);
-                        });
-                        Tool::validate_options(settings, options);
-                        const auto calls =
-                            as_measured(Tool::calls(), options, settings, Tool::measures(settings, options));
-                        return written(options, [&](Output& output) { Tool::print(output, options, settings, calls); });
-                    },
-                    Tool::check_fields};
-    if constexpr (requires { Tool::rate; }) {
-        subject.rate = Tool::rate;
-        subject.rate_of = Tool::rate_of;
-    }
-    check(subject);
+    const auto run = [](const std::string& words, bool json) {
+        Options options;
+        typename Tool::Settings settings;
+        options.json = json;
+        settings.sort = Tool::sort;
+        parse_words(words, options, settings, [&](std::string_view word, std::istream& more) {
+            return Tool::parse_option(settings, word, more);
+        });
+        try {
+            Tool::validate_options(settings, options);
+        } catch (const Answer& answer) {
+            return answer.text;
+        }
+        const auto calls = as_measured(Tool::calls(), options, settings, Tool::measures(settings, options));
+        return written(options, [&](Output& output) { Tool::print(output, options, settings, calls); });
+    };
+    check(
+        {Tool::name, Tool::sort, Tool::modes, Tool::full_table, Tool::by, Tool::sums, Tool::rate, Tool::rate_of, run});
 }
 
 } // namespace gpusnoop::golden

@@ -8,57 +8,29 @@ using namespace gpusnoop;
 
 namespace {
 
-struct GpuAlloc {
+struct GpuAlloc : golden::TestedTool {
     static constexpr const char* name = "gpualloc";
     static constexpr const char* sort = "live_bytes";
     using Settings = gpualloc::Settings;
-    static constexpr auto check_fields = gpualloc::check_fields;
     static constexpr auto validate_options = gpualloc::validate_options;
 
-    static constexpr const char* modes[] = {
-        "",
-        "-T",
-        "-x",
-        "-U",
-        "--api both",
-        "--api runtime",
-        "-r 1",
-        "-X",
-        "-s allocs",
-        "-s LIVE",
-        "-x --by api,kind",
-        "--columns +DEVICE,+POOL,+VMM,+MANAGED,+PINNED,+FREE/s,+CHURN/s",
-        "--columns LIVE,PEAK,FAILED",
-        "--nvml",
-        "--by kind",
-        "--by size",
-        "--by stack",
-        "--by device",
-        "--by api",
-        "--by pid",
-        "--by comm",
-        "--by thread",
-        "--by container",
-        "--by pod",
-        "--by namespace",
-        "--by cgroup",
-        "--by kind,size,stack,device,api,pid,comm,thread,container,pod,namespace,cgroup",
-        "-H size",
-        "-H latency",
-        "-H lifetime",
-        "-H latency -x",
-        "-H size -x",
-        "-H latency -L -N",
-        "-H lifetime -P",
-        "-H size --by kind,api"};
+    static constexpr const char* modes[] = {"--by namespace",
+                                            "-T",
+                                            "-x --by api,kind",
+                                            "-X -U -s allocs -r 1",
+                                            "--by stack --api runtime",
+                                            "--nvml --columns +DEVICE,+POOL,+VMM,+MANAGED,+PINNED,+FREE/s,+CHURN/s",
+                                            "--by kind,size,device,api,pid,comm,thread,container,pod,namespace,cgroup",
+                                            "-H size --by kind,api",
+                                            "-H latency -L",
+                                            "-H lifetime -P -m",
+                                            "-H size -x"};
     static constexpr const char* full_table = "--nvml";
-    static constexpr const char* by[] = {"size",   "stack",     "device", "api",       "comm",
-                                         "thread", "container", "pod",    "namespace", "cgroup"};
-    static constexpr const char* sums[] = {
-        "live_bytes",      "live_allocations", "device_bytes",     "pool_bytes",     "vmm_bytes", "array_bytes",
-        "managed_bytes",   "pinned_bytes",     "registered_bytes", "reserved_bytes", "allocs",    "frees",
-        "allocated_bytes", "freed_bytes",      "failures",         "out_of_memory",  "released",  "released_bytes",
-        "unknown_frees",   "untracked",        "unsized",          "captured",       "trims"};
+    static constexpr const char* by = "size stack device api";
+    static constexpr const char* sums = "live_bytes live_allocations device_bytes pool_bytes vmm_bytes array_bytes "
+                                        "managed_bytes pinned_bytes registered_bytes reserved_bytes allocs frees "
+                                        "allocated_bytes freed_bytes failures out_of_memory released released_bytes "
+                                        "unknown_frees untracked unsized captured trims";
 
     static bool parse_option(Settings& s, std::string_view word, std::istream&)
     {

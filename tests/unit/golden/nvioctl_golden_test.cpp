@@ -6,47 +6,26 @@ using namespace gpusnoop;
 
 namespace {
 
-struct NvIoctl {
+struct NvIoctl : golden::TestedTool {
     static constexpr const char* name = "nvioctl";
     static constexpr const char* sort = "total_ns";
     using Settings = nvioctl::Settings;
-    static constexpr auto check_fields = nvioctl::check_fields;
     static constexpr auto validate_options = nvioctl::validate_options;
 
-    static constexpr const char* modes[] = {"",
-                                            "-T",
+    static constexpr const char* modes[] = {"--by cgroup",
+                                            "-T -r 3",
                                             "-x",
-                                            "-U",
-                                            "-r 1",
-                                            "-X",
-                                            "-s calls",
-                                            "-s ERRORS",
-                                            "--columns +CALLS/s,+?,+BYTES,+VIRTUAL,+p50(us),+p99(us),-PID",
-                                            "--columns COMMAND,CALLS",
-                                            "--by command",
-                                            "--by device",
+                                            "-X -s calls -r 3",
+                                            "-U -r 1",
+                                            "--columns COMMAND,CALLS -s ERRORS -r 2",
                                             "--by class",
-                                            "--by pid",
-                                            "--by comm",
-                                            "--by thread",
-                                            "--by container",
-                                            "--by pod",
-                                            "--by namespace",
-                                            "--by cgroup",
-                                            "-x --by pid",
-                                            "--by command,device,class,pid,comm,thread,container,pod,namespace,cgroup",
-                                            "-H latency",
-                                            "-H latency -L -N",
-                                            "-H latency -P -m",
-                                            "-H latency --by device,class",
-                                            "-H latency -x"};
+                                            "--by command,device,class,pid,comm,thread,container,pod,namespace,cgroup "
+                                            "--columns +CALLS/s,+?,+BYTES,+VIRTUAL,+p50(us),+p99(us)",
+                                            "-H latency -L -N --by device,class",
+                                            "-H latency -P -m -x"};
     static constexpr const char* full_table = "--by pid,command,device";
-    static constexpr const char* by[] = {"command",   "device", "class",     "comm",  "thread",
-                                         "container", "pod",    "namespace", "cgroup"};
-    static constexpr const char* sums[] = {"calls", "errors", "unknown", "pending", "total_ns"};
-
-    static bool parse_option(Settings&, std::string_view, std::istream&) { return false; }
-    static golden::Measures measures(const Settings&, const Options&) { return {true, true}; }
+    static constexpr const char* by = "command device class";
+    static constexpr const char* sums = "calls errors unknown pending total_ns";
 
     static CallDelta entries(const image& who, driver_entry entry, driver_node node, uint64_t subject, uint64_t n,
                              uint64_t ns_each, driver_outcome outcome = OUTCOME_OK, int result = 0)

@@ -95,12 +95,15 @@ TEST_CASE("lines about processes match the golden file", "[golden]")
 {
     const captured::Zone zone("UTC");
     std::string all;
-    for (const Lines& lines : all_lines)
+    for (const Lines& lines : all_lines) {
+        std::set<std::string> shown;
+        std::string text[2];
         for (const bool json : {false, true}) {
             Options options;
             options.json = json;
-            all += fmt::format("=== {}{}\n{}", lines.name, json ? " --json" : "",
-                               golden::written(options, [&](Output& output) { lines.print(output, options); }));
+            text[json] = golden::written(options, [&](Output& output) { lines.print(output, options); });
         }
+        all += golden::section(lines.name, text[0], text[1], shown);
+    }
     golden::compare("lines", all);
 }
