@@ -58,9 +58,9 @@ def registrations(given):
     if not files:
         raise Missing("no program or library with kernels compiled by nvcc: none in the bundle, no PyTorch, no toolkit")
     for path in files:
-        code, out, error = machine.output_of(given.build / "scan", path)
+        code, out, error = machine.output_of(given.build / "inspect", "scan", path)
         if code:
-            raise Wrong(f"{path}: {error.strip()[-300:] or f'scan exited with {code}'}")
+            raise Wrong(f"{path}: {error.strip()[-300:] or f'inspect exited with {code}'}")
         total = json.loads(out.splitlines()[-1])
         yield (f"kernels registered in {path}",
                f"{total['kernels']}, from {total['read']} of {total['sites']} registration calls")
@@ -189,7 +189,7 @@ def placement(given):
         raise Missing("the driver's file was not found")
     names = (here.parents[1] / "tests/standin/driver_exports.txt").read_text()
     names = "\n".join(name for version, *names in map(str.split, names.splitlines()) if version != "#" for name in names)
-    done = subprocess.run([given.build / "placement", path], input=names, capture_output=True, text=True)
+    done = subprocess.run([given.build / "inspect", "placement", path], input=names, capture_output=True, text=True)
     if done.returncode:
         raise Missing(done.stderr.strip())
     gates = collections.Counter((line["delta"], line["emulated"]) for line in map(json.loads, done.stdout.splitlines()))

@@ -25,21 +25,14 @@ $(WITNESS): $(WITNESS_SRC:tests/gpu/%.cpp=$(BUILD)/gpu/%.o) $(BUILD)/gpu/arc4ran
 	$(Q)$(CXX) -shared -o $@ $(filter %.o,$^) -s -static-libstdc++ -static-libgcc -Wl,-z,defs \
 	    -Wl,--version-script=tests/gpu/witness/exports.map
 
-# Programs that print the tools' probe positions (placement) and the registered kernels that the tools find (scan). They
-# are built in the same variant as the tools.
-GPU_READERS := $(BIN)/placement $(BIN)/scan
-$(GPU_READERS): $(BIN)/%: $(VENDOR)/%.o $(INSTEAD) $(OBJ)/libgpusnoop.a
-	$(say) LINK $@
-	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ $(VARIANT_LDFLAGS) $(LIBS)
-
 # Needed by tests/gpu/rehearse, besides the tools and the stand-in.
-gpu-parts: $(WITNESS) $(GPU_READERS)
+gpu-parts: $(WITNESS) $(INSPECT)
 
 # Programs that use the CUDA runtime, if nvcc is installed (tests/vendor/vendor.mk).
 GPU_LAUNCHERS := $(if $(NVCC),$(VENDOR)/launchers)
 
 gpu-bundle: static $(BUILD)/gpu/workload-dlopen $(WITNESS) $(GPU_LAUNCHERS)
-	$(Q)$(MAKE) --no-print-directory VARIANT=static $(GPU_READERS:$(BIN)/%=$(BUILD)/static/%)
+	$(Q)$(MAKE) --no-print-directory VARIANT=static $(INSPECT:$(BIN)/%=$(BUILD)/static/%)
 	$(Q)tests/gpu/bundle $(BUILD)/gpu/gpusnoop-gpu $(BUILD)/static $(BUILD)/gpu/workload-dlopen $(WITNESS) \
 	    $(if $(GPU_LAUNCHERS),$$(ls $(VENDOR)/launcher-static $(VENDOR)/launcher-shared 2>/dev/null))
 	$(Q)tar -czf $(GPU_BUNDLE) -C $(BUILD)/gpu gpusnoop-gpu

@@ -4,9 +4,8 @@ import re
 import subprocess
 
 import harness
-from harness import Skip, case, check, equal
-import vendor
-from vendor import fetched
+from harness import case, check, equal
+from vendor import each, fetched, fetched_file
 
 headers = {"kfd": "kfd_ioctl.h", "amdgpu": "drm/amdgpu_drm.h"}
 directions = {"w": 1, "r": 2, "rw": 3}
@@ -39,13 +38,10 @@ def table(driver):
 
 
 def header(version, driver):
-    path = fetched / "kernel" / version / headers[driver]
-    if not path.exists():
-        raise Skip(vendor.fetch_error or f"{path.name} of Linux {version} could not be fetched")
-    return path
+    return fetched_file(f"kernel/{version}/{headers[driver]}")
 
 
-@case(each={f"{version}/{driver}": f"{version}/{driver}" for driver in headers for version in ("6.12", "newest")})
+@case(each=each(f"{version}/{driver}" for driver in headers for version in ("6.12", "newest")))
 def table_has_all_commands(which):
     version, driver = which.split("/")
     made, known = commands(version, header(version, driver)), table(driver)
@@ -53,7 +49,7 @@ def table_has_all_commands(which):
     equal({name: hex(code) for name, code in made.items() if code not in known.get(name, ())}, {}, "commands that the table lacks")
 
 
-@case(each={driver: driver for driver in headers})
+@case(each=each(headers))
 def headers_have_all_commands(driver):
     """Each command in the table that has a size is in one of the headers. A name can have two codes: the struct of a
     queue grew in 6.12."""

@@ -4,9 +4,9 @@ driver, so they are only visible at the runtime."""
 from compare import same_events, same_failures, same_table
 from harness import Skip, case, check, equal
 from programs import Tool
-from vendor import Caller, Program, driver, driver_folder, programs, runtime, runtime_results, runtimes
+from vendor import Caller, Program, driver, driver_folder, each, programs, runtime, runtime_results, runtimes
 
-each_runtime = {version: version for version in runtimes}
+each_runtime = each(runtimes)
 # {runtime: a driver that is new enough for it}; there is no device.
 matching = {"11.8": "535", "12.4": "535", "13.0": "580"}
 
@@ -40,14 +40,14 @@ def with_a_driver(version):
     equal(below.finish().rows, [], "launches at the driver")
 
 
-def launcher(form, **options):
+def launcher(form):
     path = programs / f"launcher-{form}"
     if not path.exists():
         raise Skip("nvcc is not installed, or cannot use this machine's compiler")
-    return Program(path, **options)
+    return Program([path])
 
 
-@case(each={form: form for form in ("static", "shared")})
+@case(each=each(("static", "shared")))
 def built_by_nvcc(form):
     """Kernels have names: the handle of a launch is the address of a host function with that name. The tools stop
     before the program, since they read its memory."""
@@ -62,13 +62,6 @@ def built_by_nvcc(form):
     program.end()
 
 
-def without_names(truth, tool):
-    """Compares rows by grid, which differs between kernels."""
-    want = {tuple(call["grid"]): call["count"] for call in truth}
-    got = {tuple(row["grid"]): row["launches"] for row in tool.rows}
-    equal(got, want, f"{tool}: launches by grid")
-
-
 @case
 def stripped_and_running():
     """Names are only in the registration code, so the tool may find them too late. Counts must be exact anyway."""
@@ -76,7 +69,8 @@ def stripped_and_running():
     tool = Tool("-p", program.pid, "--api", "runtime", "-l")
     truth = program.ask("30")
     program.end()
-    without_names(truth, tool.finish())
+    got = {tuple(row["grid"]): row["launches"] for row in tool.finish().rows}
+    equal(got, {tuple(call["grid"]): call["count"] for call in truth}, "launches by grid, which differs between kernels")
 
 
 @case(alone=True)
@@ -88,8 +82,8 @@ def stripped_and_started_later():
     program = launcher("shared-stripped")
     truth = program.ask("30")
     same_table(tool.stop(), truth)
-    for each in (first, program):
-        each.end()
+    first.end()
+    program.end()
 
 
 @case

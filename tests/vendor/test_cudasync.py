@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """cudasync on NVIDIA's libcuda, which refuses every call before cuInit(): each call is counted as an error."""
 import functools
-import re
 from collections import Counter
 
 import harness
 import waits
 from harness import check, equal
 from programs import Tool
-from vendor import Caller, driver, drivers, exports
+from vendor import Caller, driver, drivers, each, exports, listed_probes
 
 case = functools.partial(harness.case, tool="cudasync")
-each_driver = {version: version for version in drivers}
+each_driver = each(drivers)
 functions = {*waits.driver_syncs, *waits.driver_copies, *waits.driver_frees, *waits.not_called["driver"]}
 
 
@@ -24,13 +23,8 @@ def probes_all_exported_functions(version):
     """-v lists exactly the functions that the library lacks."""
     caller = Caller(driver(version))
     tool = Tool("-v", "-p", caller.pid)
-    line = next((text for text in tool.error.splitlines() if re.search(r"libcuda\.so\S*: \d+ of", text)), "")
-    found = re.search(r": (\d+) of (\d+) functions, (\d+) at \+(\d+)(; not in this file: (.*))?$", line)
-    check(found, f"-v prints {line!r}")
-    present, wanted, placed, delta = (int(found[i]) for i in range(1, 5))
-    missing = set((found[6] or "").split())
-    equal((placed, delta), (present, drivers[version]), "functions probed at the expected offset, and the offset")
-    equal((wanted, missing), (len(functions), functions - exports(driver(version))), "functions in the table, and those missing in the library")
+    equal(listed_probes(tool, drivers[version]), (len(functions), functions - exports(driver(version))),
+          "functions in the table, and those missing in the library")
     caller.end()
     tool.finish()
 

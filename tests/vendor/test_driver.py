@@ -14,23 +14,17 @@ import leftovers
 from compare import same_events, same_failures, same_table
 from harness import case, check, equal, wait_until
 from programs import Tool
-from vendor import Caller, driver, drivers, exports, programs, results
+from vendor import Caller, driver, drivers, each, exports, listed_probes, placements, results
 
-each_driver = {version: version for version in drivers}
-tiers = {tier: tier for tier in ("session", "multi", "tracefs", "perf")}
+each_driver = each(drivers)
 launching = re.compile(r"cu(Launch|GraphLaunch|StreamAddCallback)\w*")
 
 
 @case(each=each_driver)
 def placement_of_all_functions(version):
     """Nearly all exported functions can be probed without single-stepping."""
-    names = sorted(name for name in exports(driver(version)) if re.match("cu[A-Z]", name))
-    done = subprocess.run([programs / "placement", driver(version)], input="\n".join(names), capture_output=True,
-                          text=True)
-    equal((done.returncode, done.stderr), (0, ""), "placement")
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    equal(sorted(f["name"] for f in found), names, "functions found")
-    places = collections.Counter((f["delta"], f["emulated"]) for f in found)
+    names = [name for name in exports(driver(version)) if re.match("cu[A-Z]", name)]
+    places = collections.Counter((one["delta"], one["emulated"]) for one in placements(driver(version), names))
     print(f"   {version}: " + ", ".join(f"{n} at +{delta}{'' if emulated else ' single-stepped'}"
                                         for (delta, emulated), n in places.most_common()))
     check(places[drivers[version], True] >= 0.98 * len(names), f"unexpected placements of {len(names)} functions: {dict(places)}")
@@ -41,14 +35,8 @@ def placement_of_probes(version):
     """Placement as printed by -v."""
     caller = Caller(driver(version))
     tool = Tool("-v", "-p", caller.pid)
-    line = next((text for text in tool.error.splitlines() if re.search(r"libcuda\.so\S*: \d+ of", text)), "")
-    found = re.search(r": (\d+) of (\d+) functions, (\d+) at \+(\d+)(; not in this file: (.*))?$", line)
-    check(found, f"-v prints {line!r}")
-    present, wanted, placed, delta = (int(found[i]) for i in range(1, 5))
-    missing = (found[6] or "").split()
-    equal((placed, delta), (present, drivers[version]), "functions probed at the expected offset, and the offset")
-    equal(len(missing), wanted - present, "missing functions")
-    equal(set(missing) & exports(driver(version)), set(), "exported functions listed as missing")
+    _, missing = listed_probes(tool, drivers[version])
+    equal(missing & exports(driver(version)), set(), "exported functions listed as missing")
     caller.end()
     tool.finish()
 
@@ -84,46 +72,24 @@ def addresses_are_exported(version):
     check(answer["given"] > 10000, f"only {answer['given']} addresses returned")
 
 
-@case(each=each_driver)
-def counts(version):
+@case(each=each_driver, asan=True)
+def calls(version):
+    """Counts, counts with latencies and errors, failures, and lines, from four tools at once: each function has several
+    entry and return probes."""
     caller = Caller(driver(version))
-    tool = Tool("-p", caller.pid)
+    table, timed, failed, lines = (Tool("-p", caller.pid, *mode) for mode in ([], ["-l"], ["-x"], ["-e", "-l"]))
     truth = caller.calls_of_all_results(20)
     caller.end()
-    same_table(tool.finish(), truth, errors=False)
-
-
-@case(each=each_driver)
-def counts_and_errors(version):
-    caller = Caller(driver(version))
-    tool = Tool("-p", caller.pid, "-l")
-    truth = caller.calls_of_all_results(20)
-    caller.end()
-    same_table(tool.finish(), truth)
-    for row in tool.rows:
+    same_table(table.finish(), truth, errors=False)
+    same_table(timed.finish(), truth)
+    for row in timed.rows:
         check(0 < row["latency_p50_ns"] <= row["latency_p99_ns"] and row["latency_max_ns"] <= row["latency_total_ns"],
               f"inconsistent latencies in {row}")
+    same_failures(failed.finish(), truth, results)
+    same_events(lines.finish(), truth, results)
 
 
-@case(each=each_driver)
-def failures(version):
-    caller = Caller(driver(version))
-    tool = Tool("-p", caller.pid, "-x")
-    truth = caller.calls_of_all_results(20)
-    caller.end()
-    same_failures(tool.finish(), truth, results)
-
-
-@case(each=each_driver)
-def events(version):
-    caller = Caller(driver(version))
-    tool = Tool("-p", caller.pid, "-e", "-l")
-    truth = caller.calls_of_all_results(20)
-    caller.end()
-    same_events(tool.finish(), truth, results)
-
-
-@case(each=tiers)
+@case(each=each(("session", "multi", "tracefs", "perf")))
 def each_tier(tier):
     """A second tool starts after the first one exited. The first one's clean-up must not affect the second one."""
     caller = Caller(driver("535"))
@@ -134,18 +100,6 @@ def each_tier(tier):
     truth = caller.calls_of_all_results(50)
     same_events(tool.stop(), truth, results)
     caller.end()
-
-
-@case(asan=True)
-def several_tools_at_once():
-    """Each function has several entry and return probes."""
-    caller = Caller(driver("535"))
-    table, failed, lines = Tool("-p", caller.pid), Tool("-p", caller.pid, "-x"), Tool("-p", caller.pid, "-e", "-l")
-    truth = caller.calls_of_all_results(20)
-    caller.end()
-    same_table(table.finish(), truth, errors=False)
-    same_failures(failed.finish(), truth, results)
-    same_events(lines.finish(), truth, results)
 
 
 @case

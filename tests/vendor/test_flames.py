@@ -30,11 +30,11 @@ document.documentElement.setAttribute('data-result', JSON.stringify(result));
 ]]></script></svg>"""
 
 
-def drawn(*arguments):
-    workload = Workload("launch vecadd 300; launch saxpy 100", name="<b>'&\"")
-    tool = Tool("-p", workload.pid, *arguments)
+def drawn(*arguments, name="<b>'&\"", **options):
+    workload = Workload("launch vecadd 300; launch saxpy 100", name=name)
+    tool = Tool("-p", workload.pid, *arguments, **options)
     workload.go().wait()
-    tool.finish()
+    return tool.finish()
 
 
 @case
@@ -71,11 +71,10 @@ def by_pprof():
 
 @case
 def by_the_schema_of_speedscope():
-    if not (vendor.fetched / "speedscope/fetched").exists() or not shutil.which("node"):
-        raise Skip("speedscope's schema could not be fetched from npm, or node is not installed")
+    packages = vendor.npm("speedscope", "speedscope's schema")
     profile = harness.here / "launches.speedscope.json"
     drawn("--speedscope", profile)
-    validate = ["node", pathlib.Path(__file__).with_name("speedscope.mjs"), vendor.fetched / "speedscope"]
+    validate = ["node", pathlib.Path(__file__).with_name("speedscope.mjs"), packages]
     for change, errors in ((lambda text: text, 0), (lambda text: text.replace('"unit"', '"colour"'), 1)):
         profile.write_text(change(profile.read_text()))
         done = subprocess.run([*validate, profile], capture_output=True, text=True, timeout=60)
@@ -87,10 +86,7 @@ def by_flamegraph_pl():
     flamegraph = shutil.which("flamegraph.pl")
     if not flamegraph:
         raise Skip("flamegraph.pl is not in PATH")
-    workload = Workload("launch vecadd 300; launch saxpy 100", name="a b")
-    tool = Tool("-p", workload.pid, "--folded", json=False)
-    workload.go().wait()
-    tool.finish()
+    tool = drawn("--folded", name="a b", json=False)
     done = subprocess.run([flamegraph, "--minwidth", "0"], input=tool.text, capture_output=True, text=True, timeout=60)
     equal((done.returncode, done.stderr), (0, ""), f"flamegraph.pl on {tool.text}")
     titles = dict(re.findall(r"<title>(\w+)[^<]*? \((\d+) samples", done.stdout))

@@ -29,11 +29,7 @@ intervals = int(os.environ.get("GPUSNOOP_FLEET_INTERVALS", 12))
 
 def answers(engine, query, *recordings, at="2026-11-26T00:00:00Z"):
     """Runs gpusnoop-fleet. Returns {query: rows}."""
-    installed = vendor.fetched / "engines"
-    if not (installed / "fetched").exists():
-        raise Skip("DuckDB and ClickHouse could not be fetched from npm")
-    if not shutil.which("node"):
-        raise Skip("node is not installed")
+    installed = vendor.npm("engines", "DuckDB and ClickHouse")
     folder = harness.here / "bin"
     folder.mkdir(exist_ok=True)
     program = folder / engine

@@ -7,12 +7,11 @@ import subprocess
 from collections import Counter
 
 import harness
-from harness import Skip, case, check, equal
+from harness import case, check, equal
 from hip import Calls
 from programs import Tool
 from test_vendor_names import scan
-import vendor
-from vendor import exports, fetched, programs
+from vendor import each, exports, fetched_file, inspect, placements
 
 # {version: (file, exported functions, functions whose probe is placed in another function, single-stepped functions)}.
 # 8 functions of 7.2.4 forward to functions that do not exist (hipGraph...ExternalSemaphores...), and would jump to 0.
@@ -22,14 +21,11 @@ builds = {
     "6.4": ("libamdhip64.so.6.4.43484", 500, 431, 8),
     "7.2": ("libamdhip64.so.7.2.53211", 523, 457, 16),
 }
-runnable = {"6.4": "6.4", "7.2": "7.2"}  # 5.2 and 5.7 need a library of their compiler
+runnable = each(("6.4", "7.2"))  # 5.2 and 5.7 need a library of their compiler
 
 
 def library(version):
-    path = fetched / f"hip/{version}" / builds[version][0]
-    if not path.exists():
-        raise Skip(vendor.fetch_error or f"{path.name} could not be fetched")
-    return path
+    return fetched_file(f"hip/{version}/{builds[version][0]}")
 
 
 def sections(path):
@@ -39,15 +35,12 @@ def sections(path):
     return [(name, int(start, 16), int(start, 16) + int(size, 16)) for name, start, size in lines]
 
 
-@case(each={version: version for version in builds})
+@case(each=each(builds))
 def placement(version):
     """If a function only forwards to another one, its probe is placed in the other one. The library is read as a file,
     and is not loaded."""
     path = library(version)
-    names = sorted(exports(path))
-    done = subprocess.run([programs / "placement", path], input="\n".join(names), capture_output=True, text=True)
-    equal((done.returncode, done.stderr), (0, ""), "placement")
-    found = [json.loads(line) for line in done.stdout.splitlines()]
+    found = placements(path, exports(path))
     behind = sum(one["behind"] for one in found)
     stepped = [one["name"] for one in found if not one["emulated"]]
     equal((len(found), behind, len(stepped)), builds[version][1:],
@@ -57,19 +50,16 @@ def placement(version):
 name_paths = {"5.2": [0x88, 0x28], "5.7": [0x88, 0x28], "6.4": [0x28, 0x28], "7.2": [0x98, 0x28]}
 
 
-@case(each={version: version for version in builds})
+@case(each=each(builds))
 def offsets_of_names(version):
     """The location of the name in a hipFunction_t, as read from the code of each build."""
-    done = subprocess.run([programs / "name_path", library(version)], capture_output=True, text=True, check=True)
-    equal(json.loads(done.stdout), name_paths[version], "offsets to the name")
+    equal(json.loads(inspect("name_path", library(version))), name_paths[version], "offsets to the name")
 
 
 @case
 def registered_kernels():
     """In a stripped library compiled by hip-clang, the handle of each kernel is a variable."""
-    path = fetched / "names/rocrand/librocrand.so.1"
-    if not path.exists():
-        raise Skip(vendor.fetch_error or "librocrand could not be fetched")
+    path = fetched_file("names/rocrand/librocrand.so.1")
     kernels, handles, total = scan(path)
     equal((total["read"], handles), (total["sites"], []), "registration calls that could be read, handle variables (only CUDA 13 has any)")
     check(total["sites"] >= 80 and len(kernels) * 100 >= total["sites"] * 99, f"too few kernels: {total}")
@@ -87,9 +77,7 @@ made = [("hipMalloc", "&p", 4096), ("hipMemcpy", 4096, 8192, 100, 1), ("hipMemcp
 @case(each=runnable, tool="cudatop")
 def calls_that_fail(version):
     """Failing calls are counted exactly, with their arguments and results."""
-    path, libc = library(version), fetched / "libc/ld-linux-x86-64.so.2"
-    if not libc.exists():
-        raise Skip(vendor.fetch_error or "no C library of a sufficient version could be fetched")
+    path, libc = library(version), fetched_file("libc/ld-linux-x86-64.so.2")
     calls = Calls(path, loader=(libc, "--library-path", f"{libc.parent}:{path.parent}:/usr/lib/x86_64-linux-gnu"))
     tools = {}
     for name in ("cudalaunch", "cudamemcpy", "cudasync", "gpualloc"):

@@ -5,26 +5,21 @@ import gzip
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 
 import harness
 import system
 import vendor
 from containers import Cgroup, need_hierarchy
-from harness import Skip, case, check, equal, wait_until
+from harness import case, check, equal, wait_until
 from programs import Workload
 
 deploy = harness.root / "deploy/kubernetes"
 
 
 def validated(*files):
-    folder = vendor.fetched / "kubernetes"
-    if not (folder / "fetched").exists():
-        raise Skip("Kubernetes' schemas could not be fetched from npm")
-    if not shutil.which("node"):
-        raise Skip("node is not installed")
-    done = subprocess.run(["node", harness.root / "tests/vendor/validate.mjs", folder.resolve(), *files], capture_output=True, text=True)
+    done = subprocess.run(["node", harness.root / "tests/vendor/validate.mjs", vendor.npm("kubernetes", "Kubernetes' schemas"), *files],
+                          capture_output=True, text=True)
     equal(done.returncode, 0, f"validate.mjs: {done.stderr}")
     return [json.loads(line) for line in done.stdout.splitlines()]
 

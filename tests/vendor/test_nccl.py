@@ -2,55 +2,37 @@
 """NVIDIA's NCCL, and RCCL. Without a device there are no communicators, but the code is the same as on any machine: it
 determines where probes are placed, and the offset of a communicator's rank."""
 import collections
-import json
 import re
-import subprocess
 
-import vendor
 from harness import Skip, case, check, equal
 from programs import Tool
-from vendor import exports, fetched, programs
+from vendor import Caller, each, exports, fetched_file, inspect, placements
 
 # {folder: (version, offset in ncclCommUserRank according to a disassembler, minimum number of functions that need no
 # single-stepping)}. RCCL 5.4.3 is older than NCCL 2.16, and its communicators have no id that all ranks share.
 nccl_versions = {"2.22": ("2.22.3", "0x34250", 30), "2.29": ("2.29.7", "0x1206d8", 58)}
 
 
-def library(folder, name):
-    path = fetched / folder / name
-    if not path.exists():
-        raise Skip(vendor.fetch_error or f"{folder} could not be fetched")
-    return path
-
-
-def program(name, path, text=""):
-    done = subprocess.run([programs / name, path], input=text, capture_output=True, text=True)
-    equal((done.returncode, done.stderr), (0, ""), name)
-    return done.stdout.strip()
-
-
 def place_all(path, emulated):
-    names = sorted(name for name in exports(path, "TW") if re.match("nccl[A-Z]", name))
-    found = [json.loads(line) for line in program("placement", path, "\n".join(names)).splitlines()]
-    equal(sorted(one["name"] for one in found), names, "functions found")
+    found = placements(path, [name for name in exports(path, "TW") if re.match("nccl[A-Z]", name)])
     stepped = [one["name"] for one in found if not one["emulated"]]
-    print(f"   {path.name}: {len(names)} functions, {len(stepped)} single-stepped")
-    check(len(names) - len(stepped) >= emulated, f"single-stepped functions, of {len(names)}: {stepped}")
+    print(f"   {path.name}: {len(found)} functions, {len(stepped)} single-stepped")
+    check(len(found) - len(stepped) >= emulated, f"single-stepped functions, of {len(found)}: {stepped}")
 
 
-@case(each={folder: folder for folder in nccl_versions}, tool="ncclwait")
+@case(each=each(nccl_versions), tool="ncclwait")
 def nccl(folder):
-    path = library(f"nccl/{folder}", "libnccl.so.2")
+    path = fetched_file(f"nccl/{folder}/libnccl.so.2")
     version, offset, emulated = nccl_versions[folder]
     place_all(path, emulated)
     if not path.resolve().name.endswith(version):
-        raise Skip(f"{path.resolve().name} is another version: {program('identity', path)}")
-    equal(program("identity", path), offset, f"offset of the rank in communicators of NCCL {version}")
+        raise Skip(f"{path.resolve().name} is another version: {inspect('identity', path)}")
+    equal(inspect("identity", path), offset, f"offset of the rank in communicators of NCCL {version}")
 
 
 # NCCL needs a newer C library than Debian 12 has.
 def loader():
-    libc = library("libc", "ld-linux-x86-64.so.2")
+    libc = fetched_file("libc/ld-linux-x86-64.so.2")
     return libc, "--library-path", f"{libc.parent}:/usr/lib/x86_64-linux-gnu"
 
 
@@ -65,11 +47,11 @@ made = {
 }
 
 
-@case(each={folder: folder for folder in nccl_versions}, tool="ncclwait")
+@case(each=each(nccl_versions), tool="ncclwait")
 def calls_that_fail(folder):
     """Calls without a communicator fail, and are reported with their arguments."""
-    path = library(f"nccl/{folder}", "libnccl.so.2")
-    caller = vendor.Caller(path, loader=loader())
+    path = fetched_file(f"nccl/{folder}/libnccl.so.2")
+    caller = Caller(path, loader=loader())
     table, lines = (Tool("-p", caller.pid, "-x", *mode, losses=True) for mode in ([], ["-e"]))
     for op, (times, words, _) in made.items():
         answers = caller.ask(f"words {times} nccl{op} {' '.join(map(str, words))}")
@@ -83,6 +65,6 @@ def calls_that_fail(folder):
 
 @case(tool="ncclwait")
 def rccl():
-    path = library("rccl", "librccl.so.1")
+    path = fetched_file("rccl/librccl.so.1")
     place_all(path, 20)
-    equal(program("identity", path), "unknown", "offset of the rank in communicators of RCCL")
+    equal(inspect("identity", path), "unknown", "offset of the rank in communicators of RCCL")

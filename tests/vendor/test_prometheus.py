@@ -8,28 +8,22 @@ import urllib.request
 
 import harness
 import vendor
-from harness import Skip, case, check, equal, wait_until
+from harness import case, check, equal, wait_until
 from programs import Tool, Workload, kill_at_end
+from vendor import fetched_file
 
 deploy = harness.root / "deploy/prometheus"
 
 
-def program(name):
-    path = vendor.fetched / "prometheus" / name
-    if not path.exists():
-        raise Skip(vendor.fetch_error or f"{name} could not be fetched")
-    return path
-
-
 def promtool(*words, text=None):
-    done = subprocess.run([program("promtool"), *words], input=text, capture_output=True, text=True)
+    done = subprocess.run([fetched_file("prometheus/promtool"), *words], input=text, capture_output=True, text=True)
     # Its advice on metric names does not affect the exit status.
     equal(done.returncode, 0, f"promtool {' '.join(map(str, words))}: {done.stdout}{done.stderr}")
 
 
 def start(name, *words):
     log = open(harness.here / f"{name}.log", "w")
-    process = subprocess.Popen([program(name), *words], stdout=log, stderr=log, cwd=harness.here)
+    process = subprocess.Popen([fetched_file(f"prometheus/{name}"), *words], stdout=log, stderr=log, cwd=harness.here)
     kill_at_end(process)
 
 
@@ -46,11 +40,14 @@ class Server:
         start("prometheus", f"--config.file={file}", f"--storage.tsdb.path={harness.here / 'data'}",
               f"--web.listen-address=127.0.0.1:{self.port}")
 
-    def ask(self, query):
+    def answer(self, query):
         url = f"http://127.0.0.1:{self.port}/api/v1/query?" + urllib.parse.urlencode({"query": query})
+        with urllib.request.urlopen(url, timeout=20) as answer:  # fails with 400 if the query is invalid
+            return json.load(answer)
+
+    def ask(self, query):
         try:
-            with urllib.request.urlopen(url, timeout=20) as answer:
-                return json.load(answer)["data"]["result"]
+            return self.answer(query)["data"]["result"]
         except OSError:  # not listening yet
             return []
 
@@ -67,11 +64,8 @@ def rules():
 @case(tool="cudatop")
 def dashboard():
     """Type-checked with Grafana's types: no unknown fields, no values of another type."""
-    folder = vendor.fetched / "grafana"
-    if not (folder / "fetched").exists():
-        raise Skip("Grafana's schema could not be fetched from npm")
-    types = folder.resolve() / "node_modules/@grafana/schema/dist/types/raw/dashboard/x/types.gen"
-
+    packages = vendor.npm("grafana", "Grafana's schema") / "node_modules"
+    types = packages / "@grafana/schema/dist/types/raw/dashboard/x/types.gen"
     text = json.dumps(json.loads((deploy / "dashboard.json").read_text()))
     wrong = vendor.typed(("Dashboard", types, one) for one in (text, text.replace('"gridPos"', '"gridPoss"', 1)))
     equal(set(wrong), {1}, f"errors only in the invalid copy of the dashboard: {wrong}")
@@ -81,7 +75,7 @@ def dashboard():
 @case(tool="cudatop")
 def scraped():
     """Metrics scraped directly and through node_exporter match the workload."""
-    program("prometheus"), program("prometheus-node-exporter")
+    fetched_file("prometheus/prometheus"), fetched_file("prometheus/prometheus-node-exporter")
     workload = Workload("name trainer; launch vecadd 1234; copy 7 bytes=1000000; copy 3 kind=2 bytes=10; sync 5; alloc a 4096; "
                         "build reduce 3; graph 11; touch {dir}/done; wait {dir}/end")
     folder = harness.here / "textfiles"
@@ -107,9 +101,7 @@ def scraped():
     for panel in json.loads((deploy / "dashboard.json").read_text())["panels"]:
         for target in panel["targets"]:
             expression = target["expr"].replace("$__rate_interval", "1m").replace("$namespace", ".*")
-            url = f"http://127.0.0.1:{server.port}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
-            with urllib.request.urlopen(url, timeout=20) as answer:  # fails with 400 if the query is invalid
-                equal(json.load(answer)["status"], "success", expression)
+            equal(server.answer(expression)["status"], "success", expression)
     (harness.here / "end").touch()
     workload.wait()
     tool.finish()

@@ -5,8 +5,7 @@ import re
 from copies import bare, case, count, table
 from harness import check, equal
 from programs import Tool
-from test_driver import each_driver
-from vendor import Caller, driver, exports, runtime, runtimes
+from vendor import Caller, driver, drivers, each, exports, listed_probes, runtime, runtimes
 
 copying = re.compile(r"cu(Memcpy|Memset|MemPrefetch|MemDiscardAndPrefetch)\w*")
 
@@ -27,7 +26,7 @@ def counted(tool):
     return {key: n for key, n in count(tool, by_function).items() if key[2] not in ("small", "synchronous")}
 
 
-@case(each=each_driver)
+@case(each=each(drivers))
 def every_copying_function_is_known(version):
     """The probe table contains all copying functions that the driver exports, and the test program calls each of
     them."""
@@ -41,7 +40,7 @@ def every_copying_function_is_known(version):
     equal(called, exported & known, "functions called")
 
 
-@case(each=each_driver, asan=True)
+@case(each=each(drivers), asan=True)
 def sizes_and_failures(version):
     """Counts, latency mode and failures, from three tools at once."""
     caller = Caller(driver(version))
@@ -55,12 +54,11 @@ def sizes_and_failures(version):
     equal(counted(failed.finish()), expected([call for call in truth if call["result"]], True), f"{failed}")
 
 
-@case(each=each_driver)
+@case(each=each(drivers))
 def all_probes_attach(version):
     caller = Caller(driver(version))
     tool = Tool("-p", caller.pid, "-v")
-    line = next(line for line in tool.error.splitlines() if re.search(r"libcuda\.so\S*: \d+ of", line))
-    missing = set(re.search(r"not in this file: (.*)$", line)[1].split()) if "not in this file" in line else set()
+    _, missing = listed_probes(tool, drivers[version])
     equal(missing & exports(driver(version)), set(), "exported functions listed as missing")
     known = {row.name for row in table() if row.layer == "driver"}
     equal(missing & known, known - exports(driver(version)), "copying functions that the driver lacks")
@@ -68,7 +66,7 @@ def all_probes_attach(version):
     tool.finish()
 
 
-@case(each={version: version for version in runtimes})
+@case(each=each(runtimes))
 def at_the_runtime(version):
     """Without a driver the runtime refuses all copies."""
     caller = Caller(runtime(version))

@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 
 from harness import Skip, case, check, equal
-from vendor import fetched, programs, fetch_error
+from vendor import each, fetched_file, inspect, programs
 
 registered = programs / "registered"
 in_launcher = {"_Z15external_kernelPf", "_ZL12local_kerneli", "_ZN5space15template_kernelIfLi3EEEvT_",
@@ -17,8 +17,7 @@ in_forms = [in_launcher, {name.replace("_ZL12", "_Z12") for name in in_launcher}
 
 def scan(path):
     """({stub address: name}, handle variables, totals)."""
-    run = subprocess.run([programs / "scan", path], check=True, capture_output=True, text=True)
-    lines = [json.loads(line) for line in run.stdout.splitlines()]
+    lines = [json.loads(line) for line in inspect("scan", path).splitlines()]
     kernels = {line["stub"]: line["name"] for line in lines if "name" in line}
     check(all(kernels.values()), "a registration has no name when its code is read again")
     check(all(line["kept"] for line in lines if "variable" in line), "a handle variable is not found when its code is read again")
@@ -40,16 +39,9 @@ def agree_with_symbols(path, kernels):
     check(len(wrong) <= len(kernels) // 1000, f"names that are not their stubs' symbols: {dict(list(wrong.items())[:5])}")
 
 
-def file_of(name):
-    path = fetched / "names" / name
-    if not path.exists():
-        raise Skip(fetch_error or f"{name} could not be fetched")
-    return path
-
-
 @case
 def bart():
-    path = file_of("bart/bart")
+    path = fetched_file("names/bart/bart")
     kernels, _, total = scan(path)
     equal((total["sites"], total["read"], len(kernels)), (118, 118, 118), "calls, read, kernels")
     agree_with_symbols(path, kernels)
@@ -59,7 +51,7 @@ def bart():
 def libggml_cuda():
     """A library of 574 MB with 12 MB of code. There are fewer kernels than calls, because several objects register the
     same kernel."""
-    path = file_of("ggml/libggml-cuda.so")
+    path = fetched_file("names/ggml/libggml-cuda.so")
     kernels, _, total = scan(path)
     check(total["sites"] > 5000, f"too few calls: {total}")
     check(total["read"] * 7112 >= total["sites"] * 7035, f"too few calls could be read: {total}")
@@ -71,11 +63,11 @@ def libggml_cuda():
 @case
 def pycuda():
     """PyCUDA calls the driver, and registers no kernels."""
-    kernels, _, total = scan(next(file_of("pycuda").glob("_driver*.so")))
+    kernels, _, total = scan(next(fetched_file("names/pycuda").glob("_driver*.so")))
     equal((total["sites"], kernels), (0, {}), "calls")
 
 
-@case(each={name: name for name in ("libcublas.so.13", "libcusolver.so.12", "libnccl.so.2")})
+@case(each=each(("libcublas.so.13", "libcusolver.so.12", "libnccl.so.2")))
 def of_the_toolkit(name):
     """Stripped libraries of the CUDA 13 toolkit, which link its runtime statically."""
     path = pathlib.Path("/usr/local/cuda/lib64") / name
@@ -86,14 +78,13 @@ def of_the_toolkit(name):
     equal({h["stub"] for h in handles}, set(kernels), "stubs whose handles are kept")
 
 
-def forms():
-    nvcc = [f"{version}-{o}-{form}" for version in (12, 13) for o in ("O0", "O3")
-            for form in ("static", "shared", "library")]
-    clang = [f"clang-{o}-{form}" for o in ("O0", "O3") for form in ("shared", "static", "nopie", "library")]
-    return {name: name for name in nvcc + clang}
+forms = [f"{compiler}-{o}-{form}" for compiler, some in (("12", ("static", "shared", "library")),
+                                                       ("13", ("static", "shared", "library")),
+                                                       ("clang", ("shared", "static", "nopie", "library")))
+         for o in ("O0", "O3") for form in some]
 
 
-@case(each=forms())
+@case(each=each(forms))
 def compiled(form):
     path = registered / form
     if not path.exists():

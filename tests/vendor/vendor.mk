@@ -5,36 +5,26 @@
 VENDOR := $(BUILD)/vendor-tests
 NVCC   ?= $(shell command -v nvcc 2>/dev/null || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 
-VENDOR_CALLER   := $(patsubst %,$(VENDOR)/%.o,caller calls copies addresses)
 VENDOR_LAUNCHER := $(addprefix $(VENDOR)/launcher-,static shared static-stripped shared-stripped)
 
 .PHONY: vendor-bins
-vendor-bins: gpu-parts $(VENDOR)/caller $(VENDOR)/placement $(VENDOR)/identity $(VENDOR)/name_path $(VENDOR)/scan $(VENDOR)/registered/built $(if $(NVCC),$(VENDOR)/launchers)
+vendor-bins: gpu-parts $(VENDOR)/hang.so $(VENDOR)/registered/built $(if $(NVCC),$(VENDOR)/launchers)
 
-$(VENDOR)/%.o: tests/vendor/%.cpp
+$(VENDOR)/inspect.o: tests/vendor/inspect.cpp
 	$(say) CXX $<
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) -MMD -MP -c $< -o $@
 
-$(VENDOR)/caller: $(VENDOR_CALLER)
+# In the same variant as the tools: also part of the bundle of tests/gpu.
+INSPECT := $(BIN)/inspect
+$(INSPECT): $(VENDOR)/inspect.o $(INSTEAD) $(OBJ)/libgpusnoop.a
 	$(say) LINK $@
-	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ -ldl
+	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ $(VARIANT_LDFLAGS) $(LIBS)
 
-$(VENDOR)/placement: $(VENDOR)/placement.o $(OBJ)/libgpusnoop.a
+$(VENDOR)/hang.so: tests/vendor/hang.cpp
 	$(say) LINK $@
-	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ $(LIBS)
-
-$(VENDOR)/identity: $(VENDOR)/identity.o $(OBJ)/libgpusnoop.a
-	$(say) LINK $@
-	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ $(LIBS)
-
-$(VENDOR)/name_path: $(VENDOR)/name_path.o $(OBJ)/libgpusnoop.a
-	$(say) LINK $@
-	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ $(LIBS)
-
-$(VENDOR)/scan: $(VENDOR)/scan.o $(OBJ)/libgpusnoop.a
-	$(say) LINK $@
-	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ $(LIBS)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CXX) $(ALL_CXXFLAGS) -shared -fPIC $< -o $@
 
 $(VENDOR)/registered/built: tests/vendor/build-registered tests/vendor/launcher.cu tests/vendor/registered.cu \
                             $(SB)/libcudart.so.12 $(SB)/libcudart_static.a

@@ -7,6 +7,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 
 import harness
 from harness import Skip, check, equal
@@ -38,15 +39,32 @@ runtime_results = {
 }
 
 
+def each(names):
+    """For the `each` of a case: each name is its own value."""
+    return {name: name for name in names}
+
+
+def fetched_file(name):
+    path = fetched / name
+    if not path.exists():
+        raise Skip(fetch_error or f"{name} could not be fetched")
+    return path
+
+
+def npm(folder, contents):
+    """Folder of packages fetched from npm, which need node."""
+    path = fetched / folder
+    if not (path / "fetched").exists() or not shutil.which("node"):
+        raise Skip(f"{contents} could not be fetched from npm, or node is not installed")
+    return path.resolve()
+
+
 def driver_folder(version):
     return fetched if version == "535" else fetched / version
 
 
 def driver(version):
-    path = driver_folder(version) / "libcuda.so.1"
-    if not path.exists():
-        raise Skip(fetch_error or f"driver {version} could not be fetched")
-    return path
+    return fetched_file(driver_folder(version).relative_to(fetched) / "libcuda.so.1")
 
 
 def runtime(version):
@@ -54,6 +72,21 @@ def runtime(version):
         if path.exists():
             return path
     raise Skip(fetch_error if version != "13.0" and fetch_error else f"libcudart {version} not found")
+
+
+def inspect(what, path, names=()):
+    """Output of inspect.cpp."""
+    command = harness.build / "inspect", what, path
+    done = subprocess.run(command, input="\n".join(names), text=True, capture_output=True)
+    equal((done.returncode, done.stderr), (0, ""), f"inspect {what} {path}")
+    return done.stdout.strip()
+
+
+def placements(path, names):
+    """Lines of inspect about the probes on these functions."""
+    found = [json.loads(line) for line in inspect("placement", path, sorted(names)).splitlines()]
+    equal(sorted(one["name"] for one in found), sorted(names), "functions found")
+    return found
 
 
 def exports(library, kinds="T"):
@@ -69,17 +102,29 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def listed_probes(tool, offset, library="libcuda"):
+    """(number of functions in the tool's table, functions that the library lacks), as printed by -v. All others must
+    be probed at this offset."""
+    line = next((text for text in tool.error.splitlines() if re.search(library + r"\.so\S*: \d+ of", text)), "")
+    found = re.search(r": (\d+) of (\d+) functions, (\d+) at \+(\d+)(; not in this file: (.*))?$", line)
+    check(found, f"-v prints {line!r}")
+    present, wanted, placed, delta = (int(found[i]) for i in range(1, 5))
+    missing = (found[6] or "").split()
+    equal((placed, delta), (present, offset), "functions probed at the expected offset, and the offset")
+    equal((len(missing), len(set(missing))), (wanted - present,) * 2, "missing functions")
+    return wanted, set(missing)
+
+
 def typed(declarations):
     """Type-checks (type name, file with the type, JSON) tuples with TypeScript. Returns {index: error}, for unknown
     fields and values of another type."""
-    compiler = fetched / "grafana/node_modules/typescript/bin/tsc"
-    if not compiler.exists() or not shutil.which("node"):
-        raise Skip("TypeScript could not be fetched from npm, or node is not installed")
+    compiler = npm("grafana", "TypeScript") / "node_modules/typescript/bin/tsc"
     source = harness.here / "typed.ts"
     source.write_text("".join(f"import type {{ {name} as T{n} }} from '{file}'; export const v{n}: T{n} = {text};\n"
                               for n, (name, file, text) in enumerate(declarations)))
-    done = subprocess.run(["node", compiler, "--noEmit", "--strict", "--skipLibCheck", "--module", "esnext", "--moduleResolution",
-                           "bundler", source], capture_output=True, text=True)
+    command = ["node", compiler, "--noEmit", "--strict", "--skipLibCheck", "--module", "esnext",
+               "--moduleResolution", "bundler", source]
+    done = subprocess.run(command, capture_output=True, text=True)
     found = {}
     for line, text in re.findall(r"typed\.ts\((\d+),\d+\): (.*)", done.stdout):
         found[int(line) - 1] = found.get(int(line) - 1, "") + text
@@ -91,14 +136,13 @@ class Program:
     """A program that reads commands from stdin, and answers with JSON lines that end with one of type "done". It exits
     at the end of stdin."""
 
-    def __init__(self, path, folder=None, loader=()):
-        check(path.exists(), f"{path} does not exist: run make vendor-bins")
+    def __init__(self, command, folder=None):
         environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
         if folder:
             environment["LD_LIBRARY_PATH"] = str(folder)
         self.error_file = harness.here / f"caller{next(numbers)}.err"
         with open(self.error_file, "w") as error:
-            self.process = subprocess.Popen([*loader, path], env=environment, text=True, stdin=subprocess.PIPE,
+            self.process = subprocess.Popen(command, env=environment, text=True, stdin=subprocess.PIPE,
                                             stdout=subprocess.PIPE, stderr=error)
         self.pid = self.process.pid
         kill_at_end(self.process)
@@ -119,12 +163,12 @@ class Program:
 
 
 class Caller(Program):
-    """The program `caller`, with a library opened."""
+    """caller.py, with a library opened."""
 
     def __init__(self, library=None, folder=None, loader=()):
-        super().__init__(programs / "caller", folder, loader)
-        if library:
-            self.ask(f"open {library}")
+        program = pathlib.Path(__file__).with_name("caller.py")
+        super().__init__([*loader, sys.executable, "-B", program, programs], folder)
+        self.ask(f"open {library}" if library else "wait")
 
     def calls(self, count=1):
         return named_streams(self.ask(f"calls {count}"))

@@ -224,8 +224,8 @@ def kernel_name_at_another_offset():
 def damaged_program():
     with folder() as one:
         (one.path / "gpu/launcher-static").write_bytes(b"\x7fELF")
-        one.program("scan", "echo scan: damaged >&2", "exit 1")
-        assert error_of(bench.Wrong, findings.registrations, one.given).endswith("launcher-static: scan: damaged")
+        one.program("inspect", "echo inspect: damaged >&2", "exit 1")
+        assert error_of(bench.Wrong, findings.registrations, one.given).endswith("launcher-static: inspect: damaged")
 
 
 @case
