@@ -180,7 +180,7 @@ $(SKELETONS:%.h=%.stamp): %.skel.stamp: %.bpf.o scripts/skeleton.awk
 
 $(GEN)/%.object.o: $(GEN)/%.bpf.o
 	$(Q)printf '.section .rodata\n.balign 8\n.globl %s, %s_end\n%s: .incbin "%s"\n%s_end:\n.section .note.GNU-stack,"",%%progbits\n' \
-	    $*_bpf_object $*_bpf_object $*_bpf_object $< $*_bpf_object | $(CC) -c -x assembler - -o $@
+	    $(*F)_bpf_object $(*F)_bpf_object $(*F)_bpf_object $< $(*F)_bpf_object | $(CC) -c -x assembler - -o $@
 
 # All BPF objects. For another processor, use a separate folder: make objects BPF_ARCH=arm64 GEN=build/arm64/gen.
 objects: $(patsubst %,$(GEN)/%.bpf.o,$(TOOLS) $(LIBRARY_BPF))
@@ -314,6 +314,7 @@ include tests/standin/standin.mk
 include tests/standin/interrupts/interrupts.mk
 
 include tests/unit/attach/abi/abi.mk
+include tests/bpf/bpf.mk
 include tests/bench/bench.mk
 include tests/kernels/kernels.mk
 include tests/screen/screen.mk

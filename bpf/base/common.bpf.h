@@ -104,14 +104,18 @@ INLINE bool is_session_return(struct pt_regs* ctx)
     return bpf_session_is_return___alone();
 }
 
+/* Header of a program that is attached to probes. tests/bpf replaces it, to run programs without probes. */
+#ifndef PROBE_PROGRAM
+#define PROBE_PROGRAM(NAME) SEC("uprobe") int NAME(struct pt_regs* ctx)
+#endif
+
 /* Defines the BPF programs for one kind of call. NAME_entry runs at the first instruction of a function, NAME_return
  * when the function returns. NAME_session runs at both. If it returns 1 at entry, the kernel does not run it at the
  * return of this call. The other programs always return 0, because before 6.13, a uprobe_multi program that returns 1
  * makes the kernel remove the probe. The front end chooses the attach type before it loads a program. is_idle(),
  * becomes_active() and returns_nested() are defined in base/probe.bpf.h. */
 #define ENTRY_PROGRAM(NAME, BODY, ...)                                                                                 \
-    SEC("uprobe")                                                                                                      \
-    int NAME(struct pt_regs* ctx)                                                                                      \
+    PROBE_PROGRAM(NAME)                                                                                                \
     {                                                                                                                  \
         program_begin(ctx);                                                                                            \
         hit(HIT_ENTRY);                                                                                                \
@@ -122,8 +126,7 @@ INLINE bool is_session_return(struct pt_regs* ctx)
 
 #define CALL_PROGRAMS(NAME, ENTRY, RETURN, ...)                                                                        \
     ENTRY_PROGRAM(NAME##_entry, ENTRY, ##__VA_ARGS__)                                                                  \
-    SEC("uprobe")                                                                                                      \
-    int NAME##_return(struct pt_regs* ctx)                                                                             \
+    PROBE_PROGRAM(NAME##_return)                                                                                       \
     {                                                                                                                  \
         program_begin(ctx);                                                                                            \
         hit(HIT_RETURN);                                                                                               \
@@ -132,8 +135,7 @@ INLINE bool is_session_return(struct pt_regs* ctx)
         program_end();                                                                                                 \
         return 0;                                                                                                      \
     }                                                                                                                  \
-    SEC("uprobe")                                                                                                      \
-    int NAME##_session(struct pt_regs* ctx)                                                                            \
+    PROBE_PROGRAM(NAME##_session)                                                                                      \
     {                                                                                                                  \
         int skip_return = 0;                                                                                           \
         bool is_return = is_session_return(ctx);                                                                       \

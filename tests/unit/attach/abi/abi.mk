@@ -13,12 +13,15 @@ ABI_FLAGS := -std=c++20 -O2 $(WARNINGS) -I. -Isrc $(CROSS_FLAGS)
 ABI_CLANG := $(CLANG) $(if $(CROSS),--target=$(CROSS))
 ABI_DEPS   = $(addprefix $(ABI_SRC)/,calls.hpp signatures.def signatures_hip.def types.h types_hip.h abi.mk) bpf/shared/probe.h src/attach/probes.hpp
 
-ABI_OBJS := $(addprefix $(ABI_DIR)/,abi_test.o capture.o calls-gcc.o)
+ABI_CALLS := $(addprefix $(ABI_DIR)/,passed.o capture.o calls-gcc.o)
 
 # clang is used only if it finds C++ headers, either its own or those of gcc.
 ifeq ($(shell $(ABI_CLANG) -std=c++20 -x c++ -include vector -fsyntax-only /dev/null 2>/dev/null && echo yes),yes)
-ABI_OBJS += $(ABI_DIR)/calls-clang.o
+ABI_CALLS += $(ABI_DIR)/calls-clang.o
 endif
+
+# ABI_CALLS: the calls, without test cases.
+ABI_OBJS := $(ABI_DIR)/abi_test.o $(ABI_CALLS)
 
 ifneq ($(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h),)
 ABI_CUDA := -DABI_REAL -isystem $(CUDA_HOME)/include
@@ -29,7 +32,7 @@ endif
 $(ABI_DIR):
 	$(Q)mkdir -p $@
 
-$(ABI_DIR)/abi_test.o: $(ABI_SRC)/abi_test.cpp $(ABI_DEPS) | $(ABI_DIR)
+$(ABI_DIR)/abi_test.o $(ABI_DIR)/passed.o: $(ABI_DIR)/%.o: $(ABI_SRC)/%.cpp $(ABI_DEPS) | $(ABI_DIR)
 	$(say) CC $@
 	$(Q)$(CXX) $(ABI_FLAGS) -g -c $< -o $@
 

@@ -13,14 +13,6 @@
 #include <optional>
 #include <string>
 
-abi::Captured abi_captured;
-
-std::vector<abi::CallSet>& abi::call_sets()
-{
-    static std::vector<CallSet> sets;
-    return sets;
-}
-
 namespace {
 
 using abi::Call;
@@ -29,15 +21,6 @@ using abi::Passed;
 using abi::Signature;
 using gpusnoop::Library;
 using gpusnoop::Probe;
-
-constexpr std::string_view argument_names[] = {
-    "func",      "stream",    "grid_x",  "grid_y",    "grid_z",   "block_x",   "block_y",  "block_z",
-    "smem",      "out",       "name",    "handle",    "count",    "device",    "dst",      "src",
-    "bytes",     "height",    "depth",   "direction", "dst_type", "src_type",  "dst_host", "src_host",
-    "dst_array", "src_array", "address", "pitch",     "location", "format",    "channels", "channel_bits",
-    "levels",    "graph",     "child",   "node_type", "root",     "reduction",
-};
-static_assert(std::size(argument_names) == ARGUMENTS);
 
 std::vector<Probe> all_probes()
 {
@@ -48,29 +31,6 @@ std::vector<Probe> all_probes()
     for (const Library other : {Library::runtime, Library::nccl, Library::hip})
         std::ranges::move(gpusnoop::probes(other, kinds), std::back_inserter(all));
     return all;
-}
-
-std::string_view base_name(std::string_view symbol)
-{
-    for (const std::string_view variant : {"_ptsz", "_ptds", "_spt"})
-        if (symbol.ends_with(variant))
-            symbol.remove_suffix(variant.size());
-    return symbol;
-}
-
-// Returns true if the row applies to calls with this signature.
-bool matches(const Probe& probe, const Signature& signature)
-{
-    return signature.runtimes == gpusnoop::any_runtime || signature.runtimes == probe.runtimes;
-}
-
-// Finds the signature of the row's function under the name `symbol`. Returns null if the set has no such call.
-const Signature* find(const CallSet& set, const Probe& probe, std::string_view symbol)
-{
-    for (const Signature& signature : set.signatures)
-        if (signature.symbol == symbol && signature.make && matches(probe, signature))
-            return &signature;
-    return nullptr;
 }
 
 // Returns a text such as " (cudart 11 12)", or "" if the row is for every version.
@@ -136,59 +96,6 @@ std::optional<Words> read_call(const Call& call, const probe_row& row, size_t el
     return words;
 }
 
-// ---- Arguments that the caller passed
-
-using Arguments = std::map<int, uint64_t>; // values by `enum argument`
-
-std::vector<std::string_view> parameter_names(std::string_view parameters)
-{
-    std::vector<std::string_view> names;
-    while (!parameters.empty()) {
-        std::string_view parameter = parameters.substr(0, parameters.find(','));
-        parameters.remove_prefix(std::min(parameters.size(), parameter.size() + 1));
-        names.push_back(parameter.substr(parameter.find_last_of(" *") + 1));
-    }
-    return names;
-}
-
-int argument_called(std::string_view name)
-{
-    auto found = std::ranges::find(argument_names, name);
-    if (found == std::end(argument_names))
-        FAIL("signatures.def has a parameter \"" << name << "\" with an unknown name");
-    return static_cast<int>(found - argument_names);
-}
-
-Arguments passed_arguments(const Signature& signature, const Call& call, size_t element)
-{
-    Arguments passed;
-    std::vector<std::string_view> names = parameter_names(signature.parameters);
-    REQUIRE(names.size() == call.parameters.size());
-    for (const Call::Field& field : call.fields[element]) {
-        if (names.at(field.parameter).starts_with("other"))
-            continue;
-        const uint64_t base = abi::is_result(field.which) ? reinterpret_cast<uint64_t>(call.memory) : 0;
-        passed[field.which] = base + field.value;
-    }
-    for (size_t i = 0; i < names.size(); i++) {
-        auto [form, bytes] = call.parameters[i];
-        if (names[i].starts_with("other") || form == Passed::fields || form == Passed::pointer)
-            continue;
-        uint64_t first = Call::word(i, 0);
-        if (names[i] == "grid" || names[i] == "block") {
-            REQUIRE((form == Passed::structure && bytes == 12));
-            int x = names[i] == "grid" ? ARG_GRID_X : ARG_BLOCK_X;
-            passed[x] = static_cast<uint32_t>(first);
-            passed[x + 1] = first >> 32;
-            passed[x + 2] = static_cast<uint32_t>(Call::word(i, 1));
-        } else {
-            REQUIRE((form == Passed::scalar && (bytes == 4 || bytes == 8)));
-            passed[argument_called(names[i])] = bytes == 4 ? static_cast<uint32_t>(first) : first;
-        }
-    }
-    return passed;
-}
-
 // ---- Comparison of the arguments read with those passed
 
 uint64_t offset_of_result(const probe_row& row, int which)
@@ -215,18 +122,18 @@ std::string verdict(const Signature& signature, const Call& call, const probe_ro
         std::optional<Words> words = read_call(call, row, element);
         if (!words)
             return "the row reads the wrong block of memory";
-        Arguments passed = passed_arguments(signature, call, element);
+        std::map<int, uint64_t> passed = abi::passed_arguments(signature, call, element);
         for (int which = 0; which < ARGUMENTS; which++) {
             bool has = operand_present(row.args[which].word);
             if (has != (passed.contains(which) && !in_another_block(call, which))) {
                 found += fmt::format("{} {}; ", has ? "reads an argument that was not passed:" : "does not read",
-                                     argument_names[which]);
+                                     abi::argument_name(which));
             } else if (has) {
                 uint64_t value = operand_part(words->at(row.args[which].word), row.args[which].part);
                 value += offset_of_result(row, which);
                 if (value != passed[which])
                     found += fmt::format("{} of element {} is read as {:#x} and was passed as {:#x}; ",
-                                         argument_names[which], element, value, passed[which]);
+                                         abi::argument_name(which), element, value, passed[which]);
             }
         }
     }
@@ -291,7 +198,7 @@ TEST_CASE("every row reads what a compiled call passed", "[abi]")
     for (const CallSet& set : sets(false)) {
         for (const Probe& probe : all_probes()) {
             INFO(probe.symbol << runtimes_of(probe) << ", called by " << set.compiler);
-            const Signature* signature = find(set, probe, base_name(probe.symbol));
+            const Signature* signature = abi::find(set, probe);
             if (!signature)
                 FAIL("no test call for this row: add its prototype to tests/unit/attach/abi/signatures.def");
             Call call;
@@ -307,8 +214,9 @@ TEST_CASE("every signature has a row", "[abi]")
     const CallSet set = sets(false).at(0);
     for (const Signature& signature : set.signatures) {
         INFO(signature.symbol);
-        CHECK(std::ranges::any_of(
-            probes, [&](const Probe& probe) { return probe.symbol == signature.symbol && matches(probe, signature); }));
+        CHECK(std::ranges::any_of(probes, [&](const Probe& probe) {
+            return probe.symbol == signature.symbol && abi::matches(probe, signature);
+        }));
     }
 }
 
@@ -318,14 +226,14 @@ TEST_CASE("a wrong operand in a row is detected", "[abi]")
     for (const CallSet& set : sets(false)) {
         size_t dirty = 0;
         for (const Probe& probe : all_probes()) {
-            const Signature* signature = find(set, probe, base_name(probe.symbol));
+            const Signature* signature = abi::find(set, probe);
             if (!signature)
                 continue; // reported by the first test case
             Call call;
             signature->make(call);
             Words words = read_call(call, probe.row, 0).value();
             auto noticed = [&](int which, operand wrong) {
-                INFO(probe.symbol << ", called by " << set.compiler << ": " << argument_names[which] << " at word "
+                INFO(probe.symbol << ", called by " << set.compiler << ": " << abi::argument_name(which) << " at word "
                                   << int(wrong.word) << ", part " << int(wrong.part));
                 probe_row row = probe.row;
                 row.args[which] = wrong;
@@ -372,8 +280,8 @@ TEST_CASE("calls through CUDA's own prototypes pass the same arguments", "[abi]"
         REQUIRE(same_compiler != ours.end());
         for (const Probe& probe : all_probes()) {
             INFO(probe.symbol << ", called by " << real.compiler << ", declared by CUDA " << real.cuda);
-            const Signature* real_signature = find(real, probe, probe.symbol);
-            const Signature* our_signature = find(*same_compiler, probe, base_name(probe.symbol));
+            const Signature* real_signature = abi::find(real, probe, probe.symbol);
+            const Signature* our_signature = abi::find(*same_compiler, probe);
             if (!real_signature || !our_signature)
                 continue; // reported by the next test case or by the first one
             Call real_call, our_call;
@@ -393,7 +301,7 @@ TEST_CASE("all rows are in CUDA's headers", "[abi]")
     const CallSet real = sets(true).at(0);
     std::string names;
     for (const Probe& probe : all_probes())
-        if (probe.library != Library::hip && !find(real, probe, probe.symbol))
+        if (probe.library != Library::hip && !abi::find(real, probe, probe.symbol))
             names += probe.symbol + runtimes_of(probe) + " ";
     if (!names.empty())
         SKIP(names << "- not in the headers of "

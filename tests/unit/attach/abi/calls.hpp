@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -86,6 +87,17 @@ struct CallSet {
 };
 
 std::vector<CallSet>& call_sets();
+
+// Finds the signature of the row's function under the name `symbol`. Returns null if the set has no such call.
+const Signature* find(const CallSet& set, const gpusnoop::Probe& probe, std::string_view symbol);
+// Like find(), under the function's own name without the suffix of a variant, such as _ptsz.
+const Signature* find(const CallSet& set, const gpusnoop::Probe& probe);
+// Returns true if the row applies to calls with this signature.
+bool matches(const gpusnoop::Probe& probe, const Signature& signature);
+
+std::string_view argument_name(int which); // name of an `enum argument` in signatures.def
+// The values that the caller passed, by `enum argument`. element: of an array of structures.
+std::map<int, uint64_t> passed_arguments(const Signature& signature, const Call& call, size_t element);
 
 } // namespace abi
 
