@@ -6,11 +6,8 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=$(realpath "${1:-${BUILD:-build}}")
+. tests/totals.sh
 
-passed=0 failed=0 skipped=0
-ok() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)); printf 'FAIL %s\n' "$1"; [ -z "${2:-}" ] || printf '%s\n' "$2" | sed 's/^/     /'; }
-skip() { skipped=$((skipped + 1)); printf 'skip %s\n' "$1"; }
 # check NAME OUTPUT: passes if OUTPUT is empty.
 check() { if [ -z "$2" ]; then ok; else fail "$1" "$2"; fi; }
 same() { check "$1" "$(diff <(printf '%s\n' "$2") <(printf '%s\n' "$3"))"; }
@@ -314,5 +311,4 @@ hosts+='|registry[.](npmjs[.]org|yarnpkg[.]com)|pypi[.]org|[.]pythonhosted[.]org
 check "no file names a package mirror" "$(files_of_checkout | xargs -0 grep -nIsE "$hosts")"
 check "README.md: length" "$(awk 'END { if (NR > 150) print NR " lines" }' README.md)"
 
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+total
