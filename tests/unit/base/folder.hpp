@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <ios>
+#include <iterator>
 #include <string>
 
 namespace gpusnoop {
@@ -33,5 +34,11 @@ public:
 private:
     std::string path_;
 };
+
+inline std::string contents(const std::string& path)
+{
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
 
 } // namespace gpusnoop

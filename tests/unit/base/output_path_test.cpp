@@ -8,7 +8,6 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <fcntl.h>
-#include <iterator>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,12 +22,6 @@ constexpr std::string_view begin = "ours";
 OutputPath output(const std::string& path)
 {
     return {path, "recording", begin};
-}
-
-std::string contents(const std::string& path)
-{
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
 }
 
 // Returns the error's message and hint, or "" if there is no error.

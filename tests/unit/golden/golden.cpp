@@ -3,6 +3,7 @@
 
 #include "../output/captured.hpp"
 #include "bpf/shared/histogram.h"
+#include "tests/unit/base/folder.hpp"
 
 #include <algorithm>
 #include <array>
@@ -58,12 +59,6 @@ std::vector<std::string> split(const std::string& text, char separator)
     for (std::string part; std::getline(stream, part, separator);)
         parts.push_back(part);
     return parts;
-}
-
-std::string contents(const std::filesystem::path& path)
-{
-    std::ifstream file(path);
-    return {std::istreambuf_iterator<char>(file), {}};
 }
 
 std::string difference(const std::filesystem::path& want, const std::string& got)

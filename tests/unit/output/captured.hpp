@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/fd.hpp"
+#include "output/compression.hpp"
 #include "rows/output.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -72,6 +73,15 @@ std::vector<json> json_of(Use use)
     for (std::string line; std::getline(lines, line);)
         records.push_back(json::parse(line));
     return records;
+}
+
+inline std::string unpacked(std::string_view packed)
+{
+    const auto unpacker = decompressor_for(packed);
+    REQUIRE(unpacker);
+    std::string text;
+    while (unpacker->unpack(packed, text) == Decompressor::State::more) {}
+    return text;
 }
 
 // 2026-01-01 10:00:00.123456 UTC

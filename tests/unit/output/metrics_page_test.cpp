@@ -28,14 +28,7 @@ const Column verdicts[] = {{"", "by", Unit::text},
 
 Row pod(std::string name, uint64_t launches, uint64_t blocked_ns, const Cell& live = {})
 {
-    return {std::string("namespace,pod,container"),
-            std::string("research"),
-            std::move(name),
-            uint64_t{7},
-            launches,
-            blocked_ns,
-            live,
-            uint64_t{0}};
+    return {"namespace,pod,container", "research", std::move(name), 7UL, launches, blocked_ns, live, 0UL};
 }
 
 // Returns the series of a page, without comments and without the families that every page has.
@@ -63,8 +56,8 @@ TEST_CASE("metrics: counters are summed over reports, gauges have the values of 
     page.add(pods, pod("b", 1, 1));
     page.end_report();
     page.begin_rows(1, 0);
-    page.add(pods, pod("a", 5, 20, uint64_t{100}));
-    page.add(pods, pod("a", 2, 0, uint64_t{11})); // a restarted pod of the same name
+    page.add(pods, pod("a", 5, 20, 100UL));
+    page.add(pods, pod("a", 2, 0, 11UL)); // a restarted pod of the same name
     page.end_report();
     CHECK(figures(page) == "gpusnoop_kernel_launches_total{namespace=\"research\",pod=\"a\"} 17\n"
                            "gpusnoop_kernel_launches_total{namespace=\"research\",pod=\"b\"} 1\n"
@@ -77,7 +70,7 @@ TEST_CASE("metrics: series without rows expire and restart from zero")
 {
     MetricsPage page("cudatop", "1");
     page.begin_rows(0, 0);
-    page.add(pods, pod("a", 10, 0, uint64_t{1}));
+    page.add(pods, pod("a", 10, 0, 1UL));
     page.end_report();
     for (uint64_t minutes = 1; minutes <= 10; minutes++) {
         page.begin_rows(minutes * minute, 0);
@@ -97,13 +90,12 @@ TEST_CASE("metrics: totals, GPUs and diagnoses")
 {
     MetricsPage page("cudatop", "1");
     page.begin_rows(0, 1'795'695'769'595'418'301);
-    page.add(sums, {std::string("total"), uint64_t{7}, 12.5});
-    page.add(sums, {std::string("total"), uint64_t{9}, 25.0}); // replaces the previous total
-    page.add(gpus, {std::string("gpu"), uint64_t{3}, std::string("H100"), 50.0});
-    page.add(gpus, {std::string("gpu"), uint64_t{4}, std::string("H100"), Cell()}); // utilization unknown
+    page.add(sums, {"total", 7UL, 12.5});
+    page.add(sums, {"total", 9UL, 25.0}); // replaces the previous total
+    page.add(gpus, {"gpu", 3UL, "H100", 50.0});
+    page.add(gpus, {"gpu", 4UL, "H100", Cell()}); // utilization unknown
     for (const uint64_t pid : {1, 2, 3})
-        page.add(verdicts, {std::string("diagnosis"), pid, std::string(pid == 3 ? "b" : "a"), std::string("hangs"),
-                            std::string("error")});
+        page.add(verdicts, {"diagnosis", pid, std::string(pid == 3 ? "b" : "a"), "hangs", "error"});
     page.end_report();
     CHECK(figures(page) == "gpusnoop_diagnosis{pod=\"a\",rule=\"hangs\",severity=\"error\"} 2\n"
                            "gpusnoop_diagnosis{pod=\"b\",rule=\"hangs\",severity=\"error\"} 1\n"
@@ -147,22 +139,10 @@ TEST_CASE("metrics: GPU time and cost of owners")
     MetricsPage page("gpuspend", "1");
     for (int report = 0; report < 2; report++) {
         page.begin_rows(0, 0);
-        page.add(columns,
-                 {std::string("tenant"), std::string("a"), std::string("t"), std::string("GPU-1"), std::string("USD"),
-                  uint64_t{9}, uint64_t{1'500'000'000}, uint64_t{5}, uint64_t{1'000'007}, uint64_t{3}});
-        page.add(columns, {std::string("idle"), {}, {}, {}, std::string("USD"), uint64_t{5}, {}, {}, uint64_t{3}, {}});
-        page.add(columns,
-                 {std::string("unallocated"), {}, {}, {}, std::string("USD"), uint64_t{8}, {}, {}, uint64_t{4}, {}});
-        page.add(columns, {std::string("total"),
-                           {},
-                           {},
-                           {},
-                           std::string("USD"),
-                           uint64_t{22},
-                           uint64_t{9},
-                           uint64_t{5},
-                           uint64_t{1'000'014},
-                           uint64_t{3}});
+        page.add(columns, {"tenant", "a", "t", "GPU-1", "USD", 9UL, 1'500'000'000UL, 5UL, 1'000'007UL, 3UL});
+        page.add(columns, {"idle", {}, {}, {}, "USD", 5UL, {}, {}, 3UL, {}});
+        page.add(columns, {"unallocated", {}, {}, {}, "USD", 8UL, {}, {}, 4UL, {}});
+        page.add(columns, {"total", {}, {}, {}, "USD", 22UL, 9UL, 5UL, 1'000'014UL, 3UL});
         page.end_report();
     }
     const std::string who = "{namespace=\"a\",team=\"t\",UUID=\"GPU-1\",currency=\"USD\"} ";

@@ -5,9 +5,11 @@
 #include "tests/unit/base/folder.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 #include <fmt/format.h>
 
 using namespace gpusnoop;
+using Catch::Matchers::EndsWith;
 
 namespace {
 
@@ -21,9 +23,7 @@ struct File {
 
 std::string start(std::string_view tool, std::string_view run, std::string_view host = "node1")
 {
-    return fmt::format(R"({{"type":"start","schema":1,"tool":"{}","run":"{}","host":"{}"}})"
-                       "\n",
-                       tool, run, host);
+    return fmt::format(R"({{"type":"start","schema":1,"tool":"{}","run":"{}","host":"{}"}})", tool, run, host) + "\n";
 }
 
 std::string row(std::string_view run, int second, std::string_view more = R"("by":"pid","pid":7)")
@@ -32,6 +32,11 @@ std::string row(std::string_view run, int second, std::string_view more = R"("by
         R"({{"type":"row","run":"{}","time":"2026-11-26T10:00:{:02}.500000+00:00","interval_ns":1000000000,{}}})"
         "\n",
         run, second, more);
+}
+
+std::string table(std::string_view run, std::string_view column)
+{
+    return fmt::format("{{\"type\":\"table\",\"run\":\"{}\",\"columns\":[\"{}\"]}}\n", run, column);
 }
 
 constexpr uint64_t ten = 1'795'687'200'000'000'000; // 2026-11-26, 10:00
@@ -53,14 +58,9 @@ TEST_CASE("rows with the same time are one report")
 
 TEST_CASE("tables of GPUs and totals belong to the same report")
 {
-    const auto table = [](std::string_view columns) {
-        return fmt::format(R"({{"type":"table","run":"a","columns":["{}"]}})"
-                           "\n",
-                           columns);
-    };
     const auto report = [&](int second) {
-        return table("PID") + row("a", second, R"("by":"total")") + row("a", second) + table("GPU") +
-               row("a", second, R"("by":"gpu","gpu_index":0)") + table("DIAGNOSIS") +
+        return table("a", "PID") + row("a", second, R"("by":"total")") + row("a", second) + table("a", "GPU") +
+               row("a", second, R"("by":"gpu","gpu_index":0)") + table("a", "DIAGNOSIS") +
                row("a", second, R"("by":"diagnosis","pid":7)");
     };
     const File file(start("cudatop", "a") + report(1) + report(2));
@@ -128,32 +128,17 @@ TEST_CASE("implausible times are refused")
     CHECK(parse_wall_time("2026-11-26T10:00:00.000000+00:00") == ten);
 }
 
-TEST_CASE("a file without reports of the tool is refused")
+TEST_CASE("a file without reports of the tool is refused, and the error names its tool")
 {
-    for (const std::string& text : {std::string(), std::string("text\n"), start("cudalaunch", "a") + row("a", 1),
-                                    start("cudatop", "a") + R"({"type":"row","run":"a","time":"yesterday"})"
-                                                            "\n"})
+    for (const std::string& text : {std::string(), std::string("text\n"),
+                                    start("cudatop", "a") + R"({"type":"row","run":"a","time":"yesterday"})" + "\n"})
         CHECK_THROWS_AS(Moments(File(text).paths, "cudatop"), Error);
-}
-
-TEST_CASE("the error about a recording of another tool names that tool")
-{
-    const File file(start("cudamemcpy", "a") + row("a", 1));
-    try {
-        const Moments moments(file.paths, "cudalaunch");
-        FAIL("no error was thrown");
-    } catch (const Error& error) {
-        CHECK(std::string(error.what()).ends_with("is a recording of cudamemcpy, not of cudalaunch"));
-    }
+    CHECK_THROWS_WITH(Moments(File(start("cudamemcpy", "a") + row("a", 1)).paths, "cudalaunch"),
+                      EndsWith("is a recording of cudamemcpy, not of cudalaunch"));
 }
 
 TEST_CASE("reports have the table layout of their run")
 {
-    const auto table = [](std::string_view run, std::string_view column) {
-        return fmt::format(R"({{"type":"table","run":"{}","columns":["{}"]}})"
-                           "\n",
-                           run, column);
-    };
     const File file(start("cudalaunch", "a") + start("cudalaunch", "b") + row("a", 1) + table("a", "A a count 7") +
                     table("b", "B b count 7") + row("a", 2) + row("b", 3) + table("a", "C c count 7") + row("a", 2));
     const Moments moments(file.paths, "cudalaunch");

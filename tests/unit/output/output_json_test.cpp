@@ -70,27 +70,24 @@ TEST_CASE("JSON has local time with its offset", "[output]")
 
 TEST_CASE("JSON numbers", "[output]")
 {
-    auto cell = [](Unit unit, Cell value) {
+    // Prints each value in a line of its own.
+    auto cells = [](Unit unit, const std::vector<Cell>& values) {
         const Column column[] = {{"X", "x", unit, 1}};
-        auto records = json_of([&](Output& output) { output.event(column, {std::move(value)}, {}); });
-        return records.at(0).contains("x") ? records[0]["x"].dump() : "none";
+        std::string text;
+        for (const json& record : json_of([&](Output& output) {
+                 for (const Cell& value : values)
+                     output.event(column, {value}, {});
+             }))
+            text += (record.contains("x") ? record["x"].dump() : "none") + " ";
+        return text;
     };
-    CHECK(cell(Unit::count, UINT64_MAX) == "18446744073709551615");
-    CHECK(cell(Unit::count, INT64_MIN) == "-9223372036854775808");
-    CHECK(cell(Unit::ns_as_us, UINT64_MAX) == "18446744073709551615");
-    CHECK(cell(Unit::bytes, int64_t{-5}) == "-5");
-    CHECK(cell(Unit::hex, UINT64_MAX) == "\"0xffffffffffffffff\"");
-    CHECK(cell(Unit::hex, int64_t{-1}) == "\"0xffffffffffffffff\"");
-    CHECK(cell(Unit::rate, std::numeric_limits<double>::quiet_NaN()) == "none");
-    CHECK(cell(Unit::rate, std::numeric_limits<double>::infinity()) == "none");
-    CHECK(cell(Unit::rate, 0.0) == "0");
-    CHECK(cell(Unit::rate, -0.0001) == "0");
-    CHECK(cell(Unit::rate, 100.0) == "100");
-    CHECK(cell(Unit::rate, 1.0005001) == "1.001");
-    CHECK(cell(Unit::rate, 1e300) == "1e+300");
-    CHECK(cell(Unit::bytes, AtLeast{1536}) == "1536");
-    CHECK(cell(Unit::bytes, estimate_of(uint64_t{1536})) == "1536");
-    CHECK(cell(Unit::rate, estimate_of(1.5)) == "1.5");
-    CHECK(json::parse(cell(Unit::rate, std::numeric_limits<double>::max())) == std::numeric_limits<double>::max());
-    CHECK(json::parse(cell(Unit::rate, -123456789012345.678)) == -123456789012345.672);
+    CHECK(cells(Unit::count, {UINT64_MAX, INT64_MIN}) == "18446744073709551615 -9223372036854775808 ");
+    CHECK(cells(Unit::ns_as_us, {UINT64_MAX}) == "18446744073709551615 ");
+    CHECK(cells(Unit::bytes, {-5L, AtLeast{1536}, estimate_of(1536UL)}) == "-5 1536 1536 ");
+    CHECK(cells(Unit::hex, {UINT64_MAX, -1L}) == R"("0xffffffffffffffff" "0xffffffffffffffff" )");
+    constexpr auto infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+    CHECK(cells(Unit::rate, {nan, infinity, 0.0, -0.0001, 100.0, 1.0005001, 1e300, estimate_of(1.5)}) ==
+          "none none 0 0 100 1.001 1e+300 1.5 ");
+    for (const double value : {std::numeric_limits<double>::max(), -123456789012345.672})
+        CHECK(json::parse(cells(Unit::rate, {value})) == value);
 }

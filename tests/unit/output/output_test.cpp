@@ -110,43 +110,27 @@ TEST_CASE("text leaves no trailing spaces", "[output]")
 
 TEST_CASE("text numbers", "[output]")
 {
-    auto cell = [](Unit unit, Cell value) {
+    // Prints each value in a row of its own.
+    auto cells = [](Unit unit, const std::vector<Cell>& values) {
         const Column column[] = {{"X", "x", unit, 1}};
-        std::string text = text_of([&](Output& output) { output.event(column, {std::move(value)}, {}); });
-        return text.substr(2, text.size() - 3);
+        std::string text = text_of([&](Output& output) {
+            for (const Cell& value : values)
+                output.event(column, {value}, {});
+        });
+        std::ranges::replace(text, '\n', ' ');
+        return text.substr(2);
     };
-    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
     constexpr double infinity = std::numeric_limits<double>::infinity();
-    CHECK(cell(Unit::count, UINT64_MAX) == "18446744073709551615");
-    CHECK(cell(Unit::count, INT64_MIN) == "-9223372036854775808");
-    CHECK(cell(Unit::rate, nan) == "-");
-    CHECK(cell(Unit::percent, -infinity) == "-");
-    CHECK(cell(Unit::rate, 0.04) == "0.0");
-    CHECK(cell(Unit::ns_as_us, uint64_t{0}) == "0.0");
-    CHECK(cell(Unit::ns_as_us, uint64_t{49}) == "0.0");
-    CHECK(cell(Unit::ns_as_us, uint64_t{50}) == "0.1");
-    CHECK(cell(Unit::ns_as_us, uint64_t{99949}) == "99.9");
-    CHECK(cell(Unit::ns_as_us, uint64_t{99950}) == "100");
-    CHECK(cell(Unit::ns_as_us, uint64_t{100499}) == "100");
-    CHECK(cell(Unit::ns_as_us, uint64_t{100500}) == "101");
-    CHECK(cell(Unit::ns_as_us, UINT64_MAX) == "18446744073709552");
-    CHECK(cell(Unit::ns_as_us, int64_t{-1500}) == "-1.5");
-    CHECK(cell(Unit::ns_as_us, 1500.0) == "1.5");
-    CHECK(cell(Unit::seconds, uint64_t{1500000499}) == "1.500000");
-    CHECK(cell(Unit::seconds, uint64_t{1999999500}) == "2.000000");
-    CHECK(cell(Unit::seconds, UINT64_MAX) == "18446744073.709552");
-    CHECK(cell(Unit::bytes, 1536.0) == "1.5K");
-    CHECK(cell(Unit::bytes, int64_t{-1536}) == "-1.5K");
-    CHECK(cell(Unit::hex, UINT64_MAX) == "0xffffffffffffffff");
-    CHECK(cell(Unit::hex, uint64_t{0}) == "0x0");
-    CHECK(cell(Unit::dim3, Dim3{UINT32_MAX, 1, 0}) == "4294967295,1,0");
-    CHECK(cell(Unit::count, "text") == "text");
-    CHECK(cell(Unit::bytes, AtLeast{1536}) == ">=1.5K");
-    CHECK(cell(Unit::count, AtLeast{0}) == ">=0");
-    CHECK(cell(Unit::count, estimate_of(uint64_t{7})) == "~7");
-    CHECK(cell(Unit::rate, estimate_of(1.25)) == "~1.2");
-    CHECK(cell(Unit::bytes, estimate_of(uint64_t{1536})) == "~1.5K");
-    CHECK(cell(Unit::count, estimate_of(Cell())) == "-");
+    CHECK(cells(Unit::count, {UINT64_MAX, INT64_MIN, "text", AtLeast{0}, estimate_of(7UL), estimate_of(Cell())}) ==
+          "18446744073709551615 -9223372036854775808 text >=0 ~7 - ");
+    CHECK(cells(Unit::rate, {0.04, estimate_of(1.25), std::numeric_limits<double>::quiet_NaN()}) == "0.0 ~1.2 - ");
+    CHECK(cells(Unit::percent, {-infinity}) == "- ");
+    CHECK(cells(Unit::ns_as_us, {0UL, 49UL, 50UL, 99949UL, 99950UL, 100499UL, 100500UL, UINT64_MAX, -1500L, 1500.0}) ==
+          "0.0 0.0 0.1 99.9 100 100 101 18446744073709552 -1.5 1.5 ");
+    CHECK(cells(Unit::seconds, {1500000499UL, 1999999500UL, UINT64_MAX}) == "1.500000 2.000000 18446744073.709552 ");
+    CHECK(cells(Unit::bytes, {1536.0, -1536L, AtLeast{1536}, estimate_of(1536UL)}) == "1.5K -1.5K >=1.5K ~1.5K ");
+    CHECK(cells(Unit::hex, {UINT64_MAX, 0UL}) == "0xffffffffffffffff 0x0 ");
+    CHECK(cells(Unit::dim3, {Dim3{UINT32_MAX, 1, 0}}) == "4294967295,1,0 ");
 }
 
 TEST_CASE("text histograms", "[output]")
@@ -201,24 +185,15 @@ TEST_CASE("a warning is printed on one line, with control characters escaped", "
 
 TEST_CASE("hostile names break neither text nor JSON", "[output]")
 {
-    const std::string names[] = {
-        "quote\"back\\slash/",
-        std::string("nul\0in it", 9),
-        "esc\x1b[2J\x07",
-        "c1 \xc2\x9b"
-        "31m",
-        "raw c1 \x9b"
-        "31m",
-        "bidi \xe2\x80\xae\xe2\x81\xa6",
-        "overlong \xc0\xaf\xe0\x80\xaf",
-        "surrogate \xed\xa0\x80",
-        "cut \xf0\x9f\x98",
-        "too big \xf4\x90\x80\x80\xff\xfe",
-        "fine \u00e9 \u4e2d \U0001F600",
-        std::string(1 << 20, '"'),
-        std::string(1 << 20, '\xff'),
-        "{}%s%n",
-    };
+    // tests/unit/base/text_test.cpp has all kinds of invalid UTF-8.
+    const std::string names[] = {"quote\"back\\slash/",
+                                 std::string("nul\0in it", 9),
+                                 "esc\x1b[2J\x07",
+                                 "fine \u00e9 \u4e2d \U0001F600",
+                                 std::string(1 << 20, '"'),
+                                 "{}%s%n",
+                                 "raw c1 \x9bm",
+                                 std::string(1 << 20, '\xff')};
     constexpr Column one[] = {{"COMM", "comm", Unit::text, 16}, {"NAME", "name", Unit::text, 8}};
     auto use = [&](Output& output) {
         for (const std::string& name : names)
@@ -230,15 +205,12 @@ TEST_CASE("hostile names break neither text nor JSON", "[output]")
     CHECK(std::none_of(text.begin(), text.end(),
                        [](char c) { return c != '\n' && (c == 0x7f || (c >= 0 && c < 0x20)); }));
     CHECK(text.find('\x9b') == text.npos);
-    CHECK(text.find("\xe2\x80\xae") == text.npos);
 
     auto records = json_of(use);
     REQUIRE(records.size() == std::size(names));
-    for (size_t i : {0, 1, 2, 3, 5, 10, 11, 13})
+    for (size_t i = 0; i < 6; i++)
         CHECK((records[i]["name"] == names[i]));
-    CHECK(records[4]["name"] == "raw c1 \ufffd"
-                                "31m");
-    CHECK(records[8]["name"] == "cut \ufffd\ufffd\ufffd");
+    CHECK(records[6]["name"] == "raw c1 \ufffdm");
 }
 
 TEST_CASE("rows of the wrong length do not read past the end", "[output]")
@@ -304,23 +276,19 @@ TEST_CASE("a closed pipe throws OutputClosed, only once", "[output]")
     REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
     Fd writing(ends[1]);
     ::close(ends[0]);
-    bool closed = false, again = false;
-    for (auto& output : {make_text_output(false), make_json_output()}) {
+    std::string closed;
+    for (const auto& output : {make_text_output(false), make_json_output()}) {
         Redirect stdout_to(STDOUT_FILENO, writing.get());
         output->event(std::span(columns, 1), {ten_o_clock}, {});
-        try {
-            output->flush();
-        } catch (const OutputClosed&) {
-            closed = true;
-        }
-        try {
-            output->flush();
-        } catch (const OutputClosed&) {
-            again = true;
-        }
+        for (int i = 0; i < 2; i++)
+            try {
+                output->flush();
+                closed += "-";
+            } catch (const OutputClosed&) {
+                closed += "x";
+            }
     }
-    CHECK(closed);
-    CHECK_FALSE(again);
+    CHECK(closed == "x-x-");
 }
 
 TEST_CASE("flush waits for a blocked reader until the run gives up, and reports lost lines", "[output]")
@@ -345,48 +313,31 @@ TEST_CASE("flush waits for a blocked reader until the run gives up, and reports 
     CHECK(asked == 3);
 }
 
-TEST_CASE("closed standard output throws an Error", "[output]")
+TEST_CASE("closed standard output and a full disk throw an Error with the reason", "[output]")
 {
-    const Fd nothing(::open("/", O_PATH | O_CLOEXEC));
-    Redirect stdout_to(STDOUT_FILENO, nothing.get());
-    auto output = make_text_output(false);
-    output->event(std::span(columns, 1), {ten_o_clock}, {});
-    std::string what;
-    try {
-        output->flush();
-    } catch (const Error& error) {
-        what = error.what();
-    }
-    CHECK(what.find("standard output is closed") != std::string::npos);
-}
-
-TEST_CASE("a full disk throws an Error with the reason", "[output]")
-{
-    Fd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
-    std::string what;
-    {
-        Redirect stdout_to(STDOUT_FILENO, full.get());
+    const auto reason = [](const char* path, int flags) {
+        const Fd file(::open(path, flags | O_CLOEXEC));
+        Redirect stdout_to(STDOUT_FILENO, file.get());
         auto output = make_text_output(false);
         output->event(std::span(columns, 1), {ten_o_clock}, {});
         try {
             output->flush();
         } catch (const Error& error) {
-            what = error.what();
+            return std::string(error.what());
         }
-    }
-    CHECK(what == "cannot write to standard output: No space left on device");
+        return std::string();
+    };
+    CHECK(reason("/", O_PATH).find("standard output is closed") != std::string::npos);
+    CHECK(reason("/dev/full", O_WRONLY) == "cannot write to standard output: No space left on device");
 }
 
 TEST_CASE("cells sort by number", "[output]")
 {
     constexpr double infinity = std::numeric_limits<double>::infinity();
-    CHECK(sort_value(Cell{}) == -infinity);
-    CHECK(sort_value(std::numeric_limits<double>::quiet_NaN()) == -infinity);
-    CHECK(sort_value(uint64_t{7}) == 7);
-    CHECK(sort_value(int64_t{-7}) == -7);
-    CHECK(sort_value(0.5) == 0.5);
-    CHECK(sort_value(AtLeast{7}) == 7);
-    CHECK(sort_value(estimate_of(7.5)) == 7.5);
-    CHECK(sort_value("zzz") == 0);
-    CHECK(sort_value(Dim3{2, 3, 4}) == 24);
+    const std::vector<Cell> cells = {
+        Cell{},       std::numeric_limits<double>::quiet_NaN(), 7UL, -7L, 0.5, AtLeast{7}, estimate_of(7.5), "zzz",
+        Dim3{2, 3, 4}};
+    std::vector<double> values;
+    std::ranges::transform(cells, std::back_inserter(values), sort_value);
+    CHECK(values == std::vector<double>{-infinity, -infinity, 7, -7, 0.5, 7, 7.5, 0, 24});
 }

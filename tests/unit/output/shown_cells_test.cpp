@@ -44,9 +44,9 @@ TEST_CASE("rates and percentages are computed from recorded values")
     CHECK(cell(R"({"launches":3})", rate, {.tool = "cudagraph", .seconds = 2}) == Cell(1.5));
     CHECK(cell(R"({"graph_launches":3})", text, launches) == Cell(1.5));
     CHECK(cell(R"({"copies":4,"synchronous":1})", {"SYNC%", "", Unit::percent}, copies) == Cell(25.0));
-    CHECK(cell(R"({"bytes":5})", {"BYTES/s", "", Unit::bytes}, copies) == Cell(uint64_t{2}));
+    CHECK(cell(R"({"bytes":5})", {"BYTES/s", "", Unit::bytes}, copies) == Cell(2UL));
     CHECK(cell(R"({"launches":4,"sampled_percent":10})", {"L", "launches", Unit::count, 1, true, true, true},
-               launches) == Cell(Estimate{uint64_t{4}}));
+               launches) == Cell(Estimate{4UL}));
     CHECK(cell(R"({"live_bytes":4,"live_is_lower_bound":1})",
                {"L", "live_bytes", Unit::bytes, 1, true, true, false, true}, {.tool = "gpualloc"}) == Cell(AtLeast{4}));
     CHECK(cell("{}", {"ERRORS", "errors", Unit::count}, launches) == Cell());
@@ -57,15 +57,15 @@ TEST_CASE("kernels, graphs and host functions have the same names as in live tab
 {
     const Column kernel{"KERNEL", "", Unit::text, 6};
     const ShownTable table{.tool = "cudalaunch", .seconds = 1, .names = "short"};
-    CHECK(cell(R"({"kernel":"k","launches":1})", kernel, table) == Cell(std::string("k")));
-    CHECK(cell(R"({"handle":"0x1f","launches":1})", kernel, table) == Cell(std::string("0x1f")));
-    CHECK(cell(R"({"handle":"0x1f","graph_launches":1})", kernel, table) == Cell(std::string("[graph 0x1f]")));
-    CHECK(cell(R"({"kernel":"f","host_functions":1})", kernel, table) == Cell(std::string("[host function f]")));
+    CHECK(cell(R"({"kernel":"k","launches":1})", kernel, table) == Cell("k"));
+    CHECK(cell(R"({"handle":"0x1f","launches":1})", kernel, table) == Cell("0x1f"));
+    CHECK(cell(R"({"handle":"0x1f","graph_launches":1})", kernel, table) == Cell("[graph 0x1f]"));
+    CHECK(cell(R"({"kernel":"f","host_functions":1})", kernel, table) == Cell("[host function f]"));
 }
 
 TEST_CASE("pods and containers are shown as in live tables")
 {
     const Column pod{"POD", "", Unit::text, 40};
-    CHECK(cell(R"({"pod":"a","namespace":"n"})", pod, {.tool = "cudasync"}) == Cell(std::string("n/a")));
+    CHECK(cell(R"({"pod":"a","namespace":"n"})", pod, {.tool = "cudasync"}) == Cell("n/a"));
     CHECK(cell("{}", pod, {.tool = "cudasync"}) == Cell());
 }

@@ -3,12 +3,9 @@
 // readable in truncated files.
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "output/compression.hpp"
 #include "output/trace_output.hpp"
+#include "tests/unit/base/folder.hpp"
 #include "tests/unit/output/captured.hpp"
-
-#include <filesystem>
-#include <fstream>
 
 using namespace gpusnoop;
 using captured::json;
@@ -30,8 +27,7 @@ const std::string hostile = "\"},{\"ph\":\"\x1b[31m\\\xff\n";
 
 Row launch(uint64_t time_ns, uint64_t tid, const Cell& latency, const std::string& kernel = "k<int>")
 {
-    return {time_ns, uint64_t{7}, tid,    std::string("train"), std::string("p"), std::string("ns"), Dim3{4, 1, 1},
-            latency, kernel,      kernel, uint64_t{0x7f00}};
+    return {time_ns, 7UL, tid, "train", "p", "ns", Dim3{4, 1, 1}, latency, kernel, kernel, 0x7f00UL};
 }
 
 // Parses a JSON list whose end may be missing, as trace viewers do.
@@ -52,31 +48,6 @@ json events_of(const std::function<void(TraceEvents&, std::string&)>& use)
     return parsed("[" + text);
 }
 
-class File {
-public:
-    explicit File(const std::string& suffix)
-    {
-        char name[] = "/tmp/gpusnoop-unit-XXXXXX";
-        REQUIRE(mkdtemp(name));
-        folder_ = name;
-        path = folder_ + "/trace" + suffix;
-    }
-    ~File() { std::filesystem::remove_all(folder_); }
-    File(const File&) = delete;
-    File& operator=(const File&) = delete;
-
-    std::string text() const
-    {
-        std::ifstream file(path, std::ios::binary);
-        return {std::istreambuf_iterator<char>(file), {}};
-    }
-
-    std::string path;
-
-private:
-    std::string folder_;
-};
-
 void trace(const std::string& path, const std::function<void(Output&)>& use)
 {
     std::vector<SideOutput> sides;
@@ -92,9 +63,9 @@ void trace(const std::string& path, const std::function<void(Output&)>& use)
 TEST_CASE("a call is a complete event on the track of its thread", "[timeline]")
 {
     const json all = events_of([](TraceEvents& events, std::string& text) {
-        CHECK(events.append(text, columns, launch(3500, 8, uint64_t{2001}), {}));
+        CHECK(events.append(text, columns, launch(3500, 8, 2001UL), {}));
         CHECK(events.append(text, columns, launch(9000, 8, Cell()), std::vector<std::string>{"f", "main"}));
-        CHECK_FALSE(events.append(text, columns, {Cell(), uint64_t{1}}, {}));
+        CHECK_FALSE(events.append(text, columns, {Cell(), 1UL}, {}));
     });
     REQUIRE(all.size() == 5);
     CHECK(all[0].at("name") == "process_name");
@@ -121,7 +92,7 @@ TEST_CASE("a trace has the time base of PyTorch's traces", "[timeline]")
 TEST_CASE("names are escaped, and a reused pid gets the name of its new process", "[timeline]")
 {
     const json all = events_of([](TraceEvents& events, std::string& text) {
-        Row row = launch(3500, 8, uint64_t{1}, hostile);
+        Row row = launch(3500, 8, 1UL, hostile);
         row[3] = hostile;
         events.append(text, columns, row, std::vector<std::string>{hostile});
         row[3] = std::string("next");
@@ -138,8 +109,7 @@ TEST_CASE("waits of a rank are asynchronous events, which may overlap", "[timeli
                            {"", "op", Unit::text}, {"", "offset_ns"}, {"", "skew_ns"}};
     const json all = events_of([&](TraceEvents& events, std::string& text) {
         for (const uint64_t at : {1000, 2000})
-            events.append(text, line,
-                          {at, uint64_t{7}, uint64_t{7}, std::string("AllReduce"), uint64_t{1000}, uint64_t{6000}}, {});
+            events.append(text, line, {at, 7UL, 7UL, "AllReduce", 1000UL, 6000UL}, {});
     });
     REQUIRE(all.size() == 6);
     for (const size_t i : {2, 4}) {
@@ -156,8 +126,8 @@ TEST_CASE("a gap is named by its main reason", "[timeline]")
     const Column line[] = {
         {"", "time_ns"}, {"", "pid"}, {"", "tid"}, {"GAP(us)", "gap_ns"}, {"", "block_reason", Unit::text}};
     const json all = events_of([&](TraceEvents& events, std::string& text) {
-        events.append(text, line, {uint64_t{2000}, uint64_t{7}, uint64_t{7}, uint64_t{500}, std::string("pipe")}, {});
-        events.append(text, line, {uint64_t{2000}, uint64_t{7}, uint64_t{7}, uint64_t{500}, Cell()}, {});
+        events.append(text, line, {2000UL, 7UL, 7UL, 500UL, "pipe"}, {});
+        events.append(text, line, {2000UL, 7UL, 7UL, 500UL, Cell()}, {});
     });
     CHECK(all[2].at("name") == "gap (pipe)");
     CHECK(all[2].at("dur") == 0.5);
@@ -166,40 +136,32 @@ TEST_CASE("a gap is named by its main reason", "[timeline]")
 
 TEST_CASE("a truncated trace can be read", "[timeline]")
 {
-    const File plain(""), packed(".gz");
-    for (const File* file : {&plain, &packed}) {
+    const Folder folder;
+    const std::string plain = folder.file("a"), packed = folder.file("a.gz");
+    for (const std::string& path : {plain, packed}) {
         for (int run = 0; run < 2; run++) // the second run replaces the file of the first
-            trace(file->path, [](Output& output) {
+            trace(path, [](Output& output) {
                 for (uint64_t i = 0; i < 5000; i++)
                     output.event(columns, launch(clock_ns(CLOCK_MONOTONIC), 8, i), {});
                 const Loss loss{"events_lost", "events lost", 3};
                 output.lost({&loss, 1});
                 output.end(5);
             });
-        std::string text = file->text();
-        if (file == &packed) {
-            std::string_view bytes = text;
-            std::string all;
-            const auto unpacker = decompressor_for(bytes);
-            REQUIRE(unpacker);
-            while (unpacker->unpack(bytes, all) == Decompressor::State::more) {}
-            text = all;
-        }
+        const std::string text = path == packed ? captured::unpacked(contents(path)) : contents(path);
         const json all = json::parse(text);
         REQUIRE(all.size() == 1 + 3 + 5000 + 1 + 1);
         CHECK(all[0].at("args").at("baseTimeNanoseconds") == trace_base_ns(clock_ns(CLOCK_REALTIME)));
         CHECK(all[5004].at("name") == "3 events lost");
         CHECK(parsed(text.substr(0, text.rfind("},\n", text.size() / 2) + 1)).size() > 2000);
     }
-    trace(plain.path,
-          [](Output& output) { output.event(columns, launch(1, 8, uint64_t{1}), {}); }); // killed before the end
-    CHECK(parsed(plain.text()).size() == 1 + 3 + 1);
+    trace(plain, [](Output& output) { output.event(columns, launch(1, 8, 1UL), {}); }); // killed before the end
+    CHECK(parsed(contents(plain)).size() == 1 + 3 + 1);
 }
 
 TEST_CASE("a trace replaces only a trace", "[timeline]")
 {
-    const File file("");
-    std::ofstream(file.path) << "import torch\n";
-    CHECK_THROWS_AS(make_trace_output(file.path), Error);
-    CHECK(file.text() == "import torch\n");
+    const Folder folder;
+    const std::string path = folder.file("a", "import torch\n");
+    CHECK_THROWS_AS(make_trace_output(path), Error);
+    CHECK(contents(path) == "import torch\n");
 }

@@ -201,15 +201,6 @@ TEST_CASE("stale entries and ended contexts are kept until a sweep, or until the
     CHECK(!holdings.holds(process));
     CHECK(!holdings.ended(6));
     CHECK(holdings.sweepable_entries() == 0);
-}
-
-TEST_CASE("forget() drops the memory that a process has released")
-{
-    Holdings holdings;
-    holdings.add(calls(KIND_ALLOC, 2, 2000, 5));
-    holdings.context_ended(ended(5));
-    holdings.apply_ended_contexts();
-    holdings.forget({process});
     CHECK(is(sum(holdings.drain_released()), 0, 0));
 }
 

@@ -17,7 +17,7 @@ Snapshot snapshot_of(const std::vector<std::pair<std::string, Cell>>& rows)
     snapshot.seconds = 0.5;
     snapshot.columns = {{{"COMM", "comm", Unit::text}, "Name."}, {{"N", "n", Unit::count}, "Number."}};
     for (const auto& [id, cell] : rows)
-        snapshot.rows.push_back({id, {}, {std::string("x"), cell}});
+        snapshot.rows.push_back({id, {}, {"x", cell}});
     return snapshot;
 }
 

@@ -1,60 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/error.hpp"
 #include "screen/save.hpp"
+#include "tests/unit/base/folder.hpp"
+#include "tests/unit/output/captured.hpp"
 #include "tests/unit/screen/screen_fixture.hpp"
 
-#include "base/error.hpp"
-
-#include <fcntl.h>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <sstream>
 #include <sys/stat.h>
-#include <unistd.h>
 
 using namespace gpusnoop;
-
-namespace {
-
-struct Utc {
-    Utc()
-    {
-        ::setenv("TZ", "UTC", 1);
-        ::tzset();
-    }
-    Utc(const Utc&) = delete;
-    Utc& operator=(const Utc&) = delete;
-    ~Utc()
-    {
-        ::unsetenv("TZ");
-        ::tzset();
-    }
-};
-
-class Folder {
-public:
-    Folder() { path_ = ::mkdtemp(path_.data()); }
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-    ~Folder() { std::filesystem::remove_all(path_); }
-    std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
-private:
-    std::string path_ = "/tmp/gpusnoop-save-XXXXXX";
-};
-
-std::string contents(const std::string& path)
-{
-    std::ostringstream text;
-    text << std::ifstream(path).rdbuf();
-    return text.str();
-}
-
-} // namespace
+using captured::json;
 
 TEST_CASE("a screen of 80x24", "[screen]")
 {
-    const Utc utc;
+    const captured::Zone zone("UTC");
     CHECK(Stage().text() == R"(cudatop 10:00:00  by pid  every 1.0s  rows 6  columns 4-9/12
 GPU0 [||||  45%] [||  12.0G/80.0G] 350W  GPU1 [          -] [|||    12.0G/80.0G]
 launches/s 2100.0  processes 6  probes 120/120  lost 0  own cost 1.2% of a core
@@ -84,7 +42,7 @@ sum of 6                           2100.0        -       -       -       -     -
 
 TEST_CASE("a small screen", "[screen]")
 {
-    const Utc utc;
+    const captured::Zone zone("UTC");
     Stage stage({40, 10});
     stage.press(key::end);
     CHECK(stage.text() == R"(cudatop 10:00:00  by pid  every 1.0s  r+
@@ -102,7 +60,7 @@ sum of 6
 
 TEST_CASE("a large screen has all columns", "[screen]")
 {
-    const Utc utc;
+    const captured::Zone zone("UTC");
     const auto lines = Stage({200, 50}).lines();
     CHECK(lines.size() == 50);
     CHECK(
@@ -146,8 +104,7 @@ TEST_CASE("the page of an open row", "[screen]")
     Stage stage;
     for (int i = 0; i < 40; ++i)
         stage.next();
-    for (Key key : std::initializer_list<Key>{key::end, key::enter})
-        stage.press(key);
+    stage.after(key::end, key::enter);
     stage.state.plotted = "sync_percent";
     stage.snapshot.detail = scene::detail("1000", 1);
     CHECK(stage.text() == R"(1000 bob trainer
@@ -202,26 +159,24 @@ TEST_CASE("alarms, headers, the selection, unknown values and zeros have their s
 
 TEST_CASE("a saved screen", "[screen]")
 {
-    const Utc utc;
+    const captured::Zone zone("UTC");
     const Folder folder;
     Stage stage({40, 10});
     stage.cast.rows = 60;
     stage.next();
-    save_screen(folder / "a.txt", stage.state, stage.snapshot);
-    const std::string text = contents(folder / "a.txt");
+    save_screen(folder.file("a.txt"), stage.state, stage.snapshot);
+    const std::string text = contents(folder.file("a.txt"));
     CHECK(text.find("   1000 bob      trainer") != std::string::npos); // all rows
     CHECK(text.find("SM%*") != std::string::npos);                     // all columns
     CHECK(text.find("own cost 1.2% of a core") != std::string::npos);
     CHECK(text.find('\x1b') == std::string::npos);
     struct stat info {};
-    REQUIRE(::stat((folder / "a.txt").c_str(), &info) == 0);
+    REQUIRE(::stat(folder.file("a.txt").c_str(), &info) == 0);
     CHECK((info.st_mode & 07777) == 0600);
 
-    save_screen(folder / "a.json", stage.state, stage.snapshot);
-    std::istringstream lines(contents(folder / "a.json"));
-    std::string line;
-    REQUIRE(std::getline(lines, line));
-    const auto row = nlohmann::json::parse(line);
+    save_screen(folder.file("a.json"), stage.state, stage.snapshot);
+    const std::string saved = contents(folder.file("a.json"));
+    const auto row = json::parse(saved.substr(0, saved.find('\n')));
     CHECK(row["type"] == "row");
     CHECK(row["pid"] == 1059);
     CHECK(row["interval_ns"] == 1'000'000'000);
@@ -233,13 +188,12 @@ TEST_CASE("saving a screen overwrites no file and follows no symbolic link", "[s
 {
     const Folder folder;
     const Stage stage;
-    std::ofstream(folder / "there") << "mine";
-    REQUIRE(::symlink((folder / "elsewhere").c_str(), (folder / "link").c_str()) == 0);
-    CHECK_THROWS_AS(save_screen(folder / "there", stage.state, stage.snapshot), Error);
-    CHECK_THROWS_AS(save_screen(folder / "link", stage.state, stage.snapshot), Error);
-    CHECK_THROWS_AS(save_screen(folder / "no/such/folder", stage.state, stage.snapshot), Error);
-    CHECK(contents(folder / "there") == "mine");
-    CHECK_FALSE(std::filesystem::exists(folder / "elsewhere"));
+    folder.file("there", "mine");
+    std::filesystem::create_symlink(folder.file("elsewhere"), folder.file("link"));
+    for (const char* name : {"there", "link", "no/such/folder"})
+        CHECK_THROWS_AS(save_screen(folder.file(name), stage.state, stage.snapshot), Error);
+    CHECK(contents(folder.file("there")) == "mine");
+    CHECK_FALSE(std::filesystem::exists(folder.file("elsewhere")));
 }
 
 TEST_CASE("problems are listed above the table, worst first", "[screen]")
@@ -259,8 +213,7 @@ TEST_CASE("problems are listed above the table, worst first", "[screen]")
     CHECK(stage.lines()[5] == "!  loader 1001     copies too much\\x0Aof it");
     CHECK(stage.lines()[6].starts_with("!  a\\x1B[31mb 1002 copies"));
     CHECK(stage.lines()[6].ends_with(" +2 (!)"));
-    stage.press(U"!");
-    CHECK(stage.shows("notebook 1005"));
+    CHECK(stage.after(U"!").shows("notebook 1005"));
     CHECK(stage.shows("next: cudasync -p 1"));
     CHECK(stage.shows("rule: it is so"));
     stage.press(key::escape);
@@ -278,20 +231,16 @@ TEST_CASE("a severity column sorts rows with problems first, and the other rows 
     stage.snapshot.rows[3].severity = 3;
     stage.snapshot.rows[4].severity = 1;
     CHECK(stage.order() == "1003 1004 1001 1005 1002 1000 ");
-    stage.press(U"r");
-    CHECK(stage.order().ends_with(" 1003 "));
-    stage.press(U">"); // other columns ignore the severity
-    CHECK(stage.order() != "1003 1004 1001 1005 1002 1000 ");
+    CHECK(stage.after(U"r").order().ends_with(" 1003 "));
+    CHECK(stage.after(U">").order() != "1003 1004 1001 1005 1002 1000 "); // other columns ignore the severity
 }
 
 TEST_CASE("the sort column has a mark, with and without UTF-8", "[screen]")
 {
     Stage stage;
     CHECK(stage.shows("▼LAUNCH/s"));
-    stage.press(U"r");
-    CHECK(stage.shows("▲LAUNCH/s"));
-    stage.press(U"<");
-    CHECK(stage.shows("COMM▲"));
+    CHECK(stage.after(U"r").shows("▲LAUNCH/s"));
+    CHECK(stage.after(U"<").shows("COMM▲"));
     CHECK(stage.lines().back() == "COMM: Name of the process.");
     stage.state.now += 10;
     CHECK(stage.lines().back().starts_with("?Help"));
@@ -306,10 +255,8 @@ TEST_CASE("the title shows the range of visible rows, and the sum line the numbe
     stage.next();
     CHECK(stage.shows("rows 1-17 of 68 "));
     CHECK(stage.shows("\nsum of 68 "));
-    stage.press(key::end);
-    CHECK(stage.shows("rows 52-68 of 68 "));
-    stage.press(U"/leak");
-    CHECK(stage.shows("rows 1/68 "));
+    CHECK(stage.after(key::end).shows("rows 52-68 of 68 "));
+    CHECK(stage.after(U"/leak").shows("rows 1/68 "));
     CHECK(stage.shows("\nsum of 1 of 68 "));
 }
 
@@ -320,8 +267,7 @@ TEST_CASE("the row for processes without an owner has a name, and is last", "[sc
     stage.snapshot.rows[2].cells[1] = Cell();
     CHECK(stage.order().ends_with(" 1002 "));
     CHECK(stage.shows("   1002 (no user) leaker"));
-    stage.press(U"r");
-    CHECK(stage.order().ends_with(" 1002 "));
+    CHECK(stage.after(U"r").order().ends_with(" 1002 "));
 }
 
 TEST_CASE("a trend column plots the history of the sort column in each row", "[screen]")

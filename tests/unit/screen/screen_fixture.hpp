@@ -39,6 +39,13 @@ struct Stage {
     }
     std::vector<Action> press(Key key) { return press(std::u32string_view(&key, 1)); }
 
+    // Presses keys, each a Key or several characters.
+    Stage& after(auto... keys)
+    {
+        (press(keys), ...);
+        return *this;
+    }
+
     std::vector<std::string> lines() const
     {
         Canvas canvas(state.size.columns, state.size.lines);

@@ -13,26 +13,17 @@ using namespace std::chrono_literals;
 TEST_CASE("a filter is applied while it is typed", "[screen]")
 {
     Stage stage;
-    stage.press(U"/l");
-    CHECK(stage.order() == "1005 1003 1002 1001 "); // evil, alice, leaker, alice
-    stage.press(U"eak");
-    CHECK(stage.order() == "1002 ");
+    CHECK(stage.after(U"/l").order() == "1005 1003 1002 1001 "); // evil, alice, leaker, alice
+    CHECK(stage.after(U"eak").order() == "1002 ");
     CHECK(stage.shows("Filter: leak_"));
-    stage.press(key::backspace);
-    stage.press(key::enter);
-    CHECK(stage.state.arrangement.filter == "lea");
+    CHECK(stage.after(key::backspace, key::enter).state.arrangement.filter == "lea");
     CHECK(stage.shows("Filter: lea (Esc clears)"));
     CHECK(stage.shows("rows 1/6"));
-    stage.press(key::escape);
-    CHECK(stage.state.arrangement.filter.empty());
-    stage.press(U"/zzz");
-    CHECK(stage.shows("No row matches the filter."));
-    stage.press(key::escape);
-    CHECK(stage.state.arrangement.filter.empty());
-    stage.press(U"/\u8a13q");
-    CHECK(stage.state.arrangement.filter == "\u8a13q"); // q is text here
-    stage.press(key::clear_line);
-    CHECK(stage.state.arrangement.filter.empty());
+    CHECK(stage.after(key::escape).state.arrangement.filter.empty());
+    CHECK(stage.after(U"/zzz").shows("No row matches the filter."));
+    CHECK(stage.after(key::escape).state.arrangement.filter.empty());
+    CHECK(stage.after(U"/\u8a13q").state.arrangement.filter == "\u8a13q"); // q is text here
+    CHECK(stage.after(key::clear_line).state.arrangement.filter.empty());
 }
 
 TEST_CASE("an unknown key adds a message", "[screen]")
@@ -92,8 +83,7 @@ TEST_CASE("the mouse", "[screen]")
         const std::string first = stage.order().substr(0, 4);
         stage.press(key_of({Click::wheel_down}));
         CHECK(stage.state.selected == stage.order().substr(15, 4));
-        stage.press(key_of({Click::wheel_up}));
-        CHECK(stage.state.selected == first);
+        CHECK(stage.after(key_of({Click::wheel_up})).state.selected == first);
     }
     SECTION("choices")
     {
@@ -124,15 +114,13 @@ TEST_CASE("the mouse", "[screen]")
 TEST_CASE("K sends a signal to a process after a confirmation", "[screen]")
 {
     Stage stage;
-    stage.press(U"K");
-    CHECK(stage.state.prompt == Prompt::none); // these rows are not single processes
+    CHECK(stage.after(U"K").state.prompt == Prompt::none); // these rows are not single processes
     CHECK(stage.state.messages.all().size() == 1);
     for (TopRow& row : stage.snapshot.rows)
         row.process = {static_cast<uint32_t>(std::stoul(row.id)), 7};
     stage.state.selected = "1002";
     for (const std::u32string_view no : {U"n", U"\r", U"\033", U"K", U"q"}) {
-        stage.press(U"K");
-        CHECK(stage.shows("Send SIGTERM to 1002 bob leaker? y/N; 9: SIGKILL"));
+        CHECK(stage.after(U"K").shows("Send SIGTERM to 1002 bob leaker? y/N; 9: SIGKILL"));
         CHECK(stage.press(no).empty());
         CHECK(stage.state.prompt == Prompt::none);
     }
@@ -145,8 +133,7 @@ TEST_CASE("K sends a signal to a process after a confirmation", "[screen]")
     stage.press(U"\r");
     CHECK(stage.press(U"K9")[0].number == SIGKILL);
     stage.snapshot.rows.clear(); // the process has exited
-    stage.press(U"K");
-    CHECK(stage.state.prompt == Prompt::none);
+    CHECK(stage.after(U"K").state.prompt == Prompt::none);
 }
 
 TEST_CASE("typing replaces the proposed file name, and backspace edits it", "[screen]")
@@ -155,31 +142,19 @@ TEST_CASE("typing replaces the proposed file name, and backspace edits it", "[sc
     stage.press(U"w");
     const std::string proposed = stage.state.input;
     CHECK(proposed.ends_with(".txt"));
-    stage.press(U"a.json");
-    CHECK(stage.state.input == "a.json");
-    stage.press(key::escape);
-    stage.press(U"w");
-    stage.press(key::backspace);
-    stage.press(U"T");
-    CHECK(stage.state.input == proposed.substr(0, proposed.size() - 1) + "T");
+    CHECK(stage.after(U"a.json").state.input == "a.json");
+    stage.after(key::escape, U"w");
+    CHECK(stage.after(key::backspace, U"T").state.input == proposed.substr(0, proposed.size() - 1) + "T");
 }
 
 TEST_CASE("searching", "[screen]")
 {
     Stage stage;
-    stage.press(U"\\alice");
-    CHECK(stage.state.selected == "1005");
-    stage.press(key::enter);
-    stage.press(U"n");
-    CHECK(stage.state.selected == "1003");
-    stage.press(U"N");
-    CHECK(stage.state.selected == "1005");
-    stage.press(U"N");
-    CHECK(stage.state.selected == "1001"); // wraps around
-    stage.press(U"\\absent");
-    stage.press(key::enter);
-    stage.press(U"n");
-    CHECK(stage.shows("no row contains 'absent'"));
+    CHECK(stage.after(U"\\alice").state.selected == "1005");
+    CHECK(stage.after(key::enter, U"n").state.selected == "1003");
+    CHECK(stage.after(U"N").state.selected == "1005");
+    CHECK(stage.after(U"N").state.selected == "1001"); // wraps around
+    CHECK(stage.after(U"\\absent", key::enter, U"n").shows("no row contains 'absent'"));
 }
 
 TEST_CASE("the interval", "[screen]")

@@ -11,19 +11,14 @@ TEST_CASE("the selection follows its row", "[screen]")
 {
     Stage stage;
     CHECK(stage.state.selected.empty()); // no row is selected yet: the first line is highlighted, even if rows move
-    stage.press(key::down);
+    CHECK(stage.after(key::down).state.selected == "1004");
+    CHECK(stage.after(U"r").order() == "1000 1001 1002 1003 1004 1005 ");
     CHECK(stage.state.selected == "1004");
-    stage.press(U"r");
-    CHECK(stage.order() == "1000 1001 1002 1003 1004 1005 ");
-    CHECK(stage.state.selected == "1004");
-    stage.press(key::down);
-    stage.press(key::down); // already at the end
-    CHECK(stage.state.selected == "1005");
-    stage.cast.rows = 3; // the selected row disappears
+    CHECK(stage.after(key::down, key::down).state.selected == "1005"); // already at the end
+    stage.cast.rows = 3;                                               // the selected row disappears
     stage.next();
     CHECK(stage.state.selected == "1002");
-    stage.press(key::home);
-    CHECK(stage.state.selected.empty());
+    CHECK(stage.after(key::home).state.selected.empty());
     stage.cast.rows = 0;
     stage.next();
     for (Key key : std::initializer_list<Key>{key::up, key::down, key::page_down, key::end, key::enter})
@@ -36,25 +31,19 @@ TEST_CASE("page keys, Home and End", "[screen]")
     Stage stage;
     stage.cast.rows = 100;
     stage.next();
-    stage.press(key::page_down);
-    CHECK(stage.state.first_row > 0);
+    CHECK(stage.after(key::page_down).state.first_row > 0);
     CHECK(stage.state.selected < "1099");
-    stage.press(key::end);
-    CHECK(stage.state.selected == "1000");
+    CHECK(stage.after(key::end).state.selected == "1000");
     CHECK(stage.lines()[stage.lines().size() - 3].starts_with("   1000"));
-    stage.press(key::page_up);
-    stage.press(key::home);
-    CHECK(stage.state.first_row == 0);
+    CHECK(stage.after(key::page_up, key::home).state.first_row == 0);
 }
 
 TEST_CASE("sorting by another column, in reverse order, and in a frozen order", "[screen]")
 {
     Stage stage;
-    stage.press(U"<");
-    CHECK(stage.state.arrangement.sort == "comm");
+    CHECK(stage.after(U"<").state.arrangement.sort == "comm");
     CHECK(stage.state.arrangement.ascending); // text is sorted from A to Z
-    stage.press(U">>>");
-    CHECK(stage.state.arrangement.sort == "h2d_bytes_per_second");
+    CHECK(stage.after(U">>>").state.arrangement.sort == "h2d_bytes_per_second");
     CHECK(stage.order() == "1000 1001 1002 1003 1004 1005 ");
     stage.press(U"f");
     stage.press(U"t"); // the tree keeps the frozen order
@@ -62,8 +51,7 @@ TEST_CASE("sorting by another column, in reverse order, and in a frozen order", 
     stage.snapshot.rows[5].cells[6] = uint64_t{1} << 50;
     CHECK(stage.order() == "1000 1001 1002 1003 1004 1005 ");
     CHECK(stage.shows("FROZEN"));
-    stage.press(U"f");
-    CHECK(stage.order() == "1005 1000 1001 1002 1003 1004 ");
+    CHECK(stage.after(U"f").order() == "1005 1000 1001 1002 1003 1004 ");
     for (int i = 0; i < 50; ++i)
         stage.press(U">");
     CHECK(stage.state.arrangement.sort == "sm_percent");
@@ -73,17 +61,11 @@ TEST_CASE("sorting by another column, in reverse order, and in a frozen order", 
 TEST_CASE("choosing a column to sort by", "[screen]")
 {
     Stage stage;
-    stage.press(U"s");
-    CHECK(stage.state.view == View::choose_sort);
+    CHECK(stage.after(U"s").state.view == View::choose_sort);
     CHECK(stage.shows(" *  LAUNCH/s"));
-    stage.press(key::down);
-    stage.press(key::enter);
-    CHECK(stage.state.arrangement.sort == "graph_launches_per_second");
+    CHECK(stage.after(key::down, key::enter).state.arrangement.sort == "graph_launches_per_second");
     CHECK(stage.state.view == View::list);
-    stage.press(U"s");
-    stage.press(key::home);
-    stage.press(key::escape);
-    CHECK(stage.state.arrangement.sort == "graph_launches_per_second");
+    CHECK(stage.after(U"s", key::home, key::escape).state.arrangement.sort == "graph_launches_per_second");
 }
 
 TEST_CASE("the sum line covers the filtered rows", "[screen]")
@@ -109,8 +91,7 @@ TEST_CASE("choosing the grouping key of the rows", "[screen]")
     CHECK((actions[0].kind == Action::by && actions[0].text == "container"));
     CHECK(actions[1].kind == Action::refresh);
     CHECK(stage.press(U"1").empty()); // already grouped by pid
-    stage.press(U"b");
-    CHECK(stage.shows(" *  pid"));
+    CHECK(stage.after(U"b").shows(" *  pid"));
     stage.press(key::end);
     actions = stage.press(key::enter);
     REQUIRE(actions.size() == 2);
@@ -121,23 +102,19 @@ TEST_CASE("choosing columns and their order", "[screen]")
 {
     Stage stage;
     CHECK_FALSE(stage.shows("POD"));
-    stage.press(U"c");
-    CHECK(stage.shows("[ ] POD"));
+    CHECK(stage.after(U"c").shows("[ ] POD"));
     CHECK(stage.shows("Launch latency. Needs --latency"));
     for (int i = 0; i < 12; ++i)
         stage.press(key::down);
-    stage.press(U" ");
-    CHECK(stage.shows("[x] POD"));
+    CHECK(stage.after(U" ").shows("[x] POD"));
     for (int i = 0; i < 9; ++i)
         stage.press(U"<");
-    stage.press(key::enter);
-    CHECK(stage.state.shown[3] == "pod");
+    CHECK(stage.after(key::enter).state.shown[3] == "pod");
     CHECK(stage.lines()[4].find("POD") < stage.lines()[4].find("LAUNCH/s"));
     stage.press(U"c");
     for (int i = 0; i < 50; ++i)
         stage.press(U" "); // toggles the column
-    stage.press(key::escape);
-    CHECK(stage.state.view == View::list);
+    CHECK(stage.after(key::escape).state.view == View::list);
 }
 
 TEST_CASE("a column that one grouping has only in JSON reappears with a grouping that has it in its table", "[screen]")
@@ -174,9 +151,7 @@ TEST_CASE("a branch of the tree shows the sums of its rows, and can be folded", 
     const ListLine heading = list_lines(stage.state, stage.snapshot).front();
     CHECK(std::get<double>(heading.sum[4]) == sort_value(list_lines(stage.state, stage.snapshot)[1].row->cells[4]) +
                                                   sort_value(list_lines(stage.state, stage.snapshot)[2].row->cells[4]));
-    stage.press(key::home);
-    stage.press(key::left); // selects the heading
-    CHECK(stage.state.selected == heading.id());
+    CHECK(stage.after(key::home, key::left).state.selected == heading.id()); // selects the heading
     stage.press(U"-");
     CHECK(shown() == all - 2);
     CHECK(stage.shows("+ pod-1 (2)"));
@@ -186,8 +161,7 @@ TEST_CASE("a branch of the tree shows the sums of its rows, and can be folded", 
     CHECK(stage.state.view == View::list);
     stage.press(U"*");
     CHECK(shown() == 3);
-    stage.press(key::down);
-    stage.press(U"*");
+    stage.after(key::down, U"*");
     CHECK(shown() == all);
     CHECK(stage.state.interval == std::chrono::seconds(1));
 }

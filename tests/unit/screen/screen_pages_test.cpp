@@ -8,8 +8,7 @@ using namespace gpusnoop;
 TEST_CASE("if the sort column is text, an open row plots the secondary sort column", "[screen]")
 {
     Stage stage({}, {.sort = "comm", .then = "graph_launches_per_second"});
-    stage.press(key::enter);
-    CHECK(stage.state.plotted == "graph_launches_per_second");
+    CHECK(stage.after(key::enter).state.plotted == "graph_launches_per_second");
 }
 
 TEST_CASE("a row is opened and closed", "[screen]")
@@ -24,10 +23,8 @@ TEST_CASE("a row is opened and closed", "[screen]")
     stage.snapshot.detail = scene::detail("1004", 0);
     CHECK(stage.shows("void kernel_0<float>(float*, int)"));
     CHECK(stage.shows("copies by size"));
-    stage.press(U"h");
-    CHECK(stage.state.plotted == "graph_launches_per_second");
-    stage.press(key::left);
-    stage.press(key::left);
+    CHECK(stage.after(U"h").state.plotted == "graph_launches_per_second");
+    stage.after(key::left, key::left);
     CHECK(stage.state.plotted == "device_memory_bytes"); // the selection wraps around, and includes hidden columns
     stage.snapshot.detail_of = "1003";
     CHECK_FALSE(stage.shows("void kernel_0<float>(float*, int)")); // the detail belongs to another row
@@ -43,13 +40,10 @@ TEST_CASE("a row is opened and closed", "[screen]")
 TEST_CASE("the help lists keys and every column", "[screen]")
 {
     Stage stage({100, 80});
-    stage.press(U"?");
-    CHECK(stage.shows("Ctrl-L"));
+    CHECK(stage.after(U"?").shows("Ctrl-L"));
     for (const TopColumn& column : stage.snapshot.columns)
         CHECK(stage.shows(column.about));
-    stage.press(key::escape);
-    stage.press(U"h");
-    CHECK(stage.state.view == View::help);
+    CHECK(stage.after(key::escape, U"h").state.view == View::help);
     CHECK(stage.press(U"q").empty());
     CHECK(stage.press(U"q").at(0).kind == Action::quit);
     CHECK(stage.press(key::f10).at(0).kind == Action::quit);
@@ -66,8 +60,7 @@ TEST_CASE("a message is shown for a while, and then kept on the page of messages
     CHECK(stage.lines().back() == "second\\x1B[2J");
     stage.state.now = 60;
     CHECK(stage.lines().back().starts_with("?Help"));
-    stage.press(U"m");
-    CHECK(stage.shows("second\\x1B[2J (2 times)"));
+    CHECK(stage.after(U"m").shows("second\\x1B[2J (2 times)"));
     for (int i = 0; i < 1000; ++i)
         stage.state.messages.add(std::to_string(i), 60);
     CHECK(stage.state.messages.all().size() == 200);
@@ -81,8 +74,7 @@ TEST_CASE("an open row with a problem plots the column that shows the problem", 
     trouble.column = "sync_percent";
     trouble.rows = {id};
     stage.snapshot.troubles = {trouble};
-    stage.press(key::enter);
-    CHECK(stage.state.open == id);
+    CHECK(stage.after(key::enter).state.open == id);
     CHECK(stage.state.plotted == "sync_percent");
 }
 
@@ -95,6 +87,5 @@ TEST_CASE("a plot does not change during a pause", "[screen]")
     stage.state.history.add(scene::snapshot(stage.cast, 2));
     ++stage.state.behind;
     CHECK(stage.text() == before);
-    stage.press(U"p");
-    CHECK(stage.text() != before);
+    CHECK(stage.after(U"p").text() != before);
 }

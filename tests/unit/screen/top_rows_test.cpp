@@ -13,9 +13,8 @@ Snapshot machine()
     constexpr double nan = std::numeric_limits<double>::quiet_NaN();
     Snapshot snapshot;
     snapshot.columns = {{{"COMM", "comm", Unit::text}, ""}, {{"RATE", "rate", Unit::rate}, ""}};
-    snapshot.rows = {{"10", "pod-b", {std::string("Copier"), 5.0}}, {"9", "pod-a", {std::string("trainer"), 5.0}},
-                     {"8", "", {std::string("idle"), Cell{}}},      {"7", "pod-a", {std::string("leaker"), 50.0}},
-                     {"6", "", {std::string("odd"), nan}},          {"5", "pod-b", {}}};
+    snapshot.rows = {{"10", "pod-b", {"Copier", 5.0}}, {"9", "pod-a", {"trainer", 5.0}}, {"8", "", {"idle", Cell{}}},
+                     {"7", "pod-a", {"leaker", 50.0}}, {"6", "", {"odd", nan}},          {"5", "pod-b", {}}};
     return snapshot;
 }
 
