@@ -108,6 +108,7 @@ TOOL_SRC := $(wildcard tools/*/*.cpp)
 # static program replaces, and slow files. ALONE=% compiles every file alone, which tests/roots/compilers checks.
 ALONE := tools/cudagap/%columns.cpp %_arm64.cpp %_x86_64.cpp src/gpu/nvml.cpp \
          src/run/command_line.cpp tools/cudatop/cudatop.cpp tools/ncclwait/ncclwait.cpp
+comma := ,
 # $(call units,FILES): the units that FILES are divided into. The name of a unit contains those of its files:
 # FOLDER/A+B+C.
 units = $(if $1,$(call unit,$(wordlist 1,6,$1)) $(call units,$(wordlist 7,$(words $1),$1)))
@@ -314,7 +315,6 @@ include tests/standin/standin.mk
 include tests/standin/interrupts/interrupts.mk
 
 include tests/unit/attach/abi/abi.mk
-include tests/bpf/bpf.mk
 include tests/bench/bench.mk
 include tests/kernels/kernels.mk
 include tests/screen/screen.mk
@@ -322,21 +322,8 @@ include tests/vendor/vendor.mk
 include tests/fuzz/fuzz.mk
 include tests/gpu/gpu.mk
 include tests/arm64/arm64.mk
-
-UNIT_SRC := $(filter-out $(OTHER_MACHINE),$(wildcard tests/unit/*/*.cpp))
-UNIT_OBJ := $(UNIT_SRC:%.cpp=$(OBJ)/%.o)
-$(OBJ)/tests/unit/attach/refusal_test.o: $(GEN)/refused.skel.h
-$(OBJ)/tests/unit/attach/program_stack_test.o: $(GEN)/deep.skel.h
-$(OBJ)/tests/unit/attach/load_in_parallel_test.o: $(GEN)/deep.skel.h $(GEN)/refused.skel.h
-
-unit: $(BUILD)/unit/unit-tests asan
-	$(Q)$(MAKE) --no-print-directory VARIANT=asan $(BUILD)/unit/unit-tests-asan
-
-$(BUILD)/unit/unit-tests $(BUILD)/unit/unit-tests-asan: $(UNIT_OBJ) $(TOOL_OBJ) $(ABI_OBJS) $(OBJ)/libgpusnoop.a \
-                                           | $(SB)/nvml/libnvidia-ml.so.1 $(filter $(SB)/hip/%,$(STANDIN_PRODUCTS))
-	$(say) LINK $@
-	$(Q)mkdir -p $(@D)
-	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ $(LIBS) -lCatch2Main -lCatch2
+include tests/unit/unit.mk
+include tests/bpf/bpf.mk
 
 # --- the rest --------------------------------------------------------------------------------------------------------
 
@@ -382,4 +369,4 @@ tidy: $(SKELETONS) $(GEN)/driver_tables.hpp
 clean:
 	rm -rf $(BUILD)
 
--include $(wildcard $(OBJ)/units/*/*/*.d $(OBJ)/src/*/*.d $(OBJ)/tools/*.d $(OBJ)/tools/*/*.d $(OBJ)/tests/unit/*/*.d $(GEN)/*.d)
+-include $(wildcard $(OBJ)/units/*/*/*.d $(OBJ)/src/*/*.d $(OBJ)/tools/*.d $(OBJ)/tools/*/*.d $(GEN)/*.d)

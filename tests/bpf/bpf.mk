@@ -2,7 +2,6 @@
 #Tests of the kernel side without probes : the tools, linked with BPF objects whose probe programs BPF_PROG_TEST_RUN can
 #run.Included by the top Makefile.
 
-FAKE     := $(GEN)/fake
 BPF_TEST := $(BUILD)/unit/bpf-tests
 
 $(FAKE)/%.bpf.o: bpf/%.bpf.c tests/bpf/fake.bpf.h
@@ -11,12 +10,10 @@ $(FAKE)/%.bpf.o: bpf/%.bpf.c tests/bpf/fake.bpf.h
 	$(Q)$(CLANG) $(BPF_CFLAGS) $(BPF_INCLUDES) -include tests/bpf/fake.bpf.h -MMD -MP -c $< -o $(FAKE)/$*.tmp.o -MF $(FAKE)/$*.d -MT $@
 	$(Q)$(BPFTOOL) gen object $@ $(FAKE)/$*.tmp.o
 
-BPF_TEST_OBJ := $(patsubst %.cpp,$(OBJ)/%.o,$(wildcard tests/bpf/*.cpp))
-FAKED := $(TOOLS:%=$(FAKE)/%.object.o)
-
-$(BPF_TEST): $(BPF_TEST_OBJ) $(filter-out $(TOOLS:%=$(GEN)/%.object.o),$(TOOL_OBJ)) $(FAKED) $(ABI_CALLS) $(OBJ)/libgpusnoop.a
+$(BPF_TEST): $(BPF_TEST_OBJ) $(filter-out $(TOOLS:%=$(GEN)/%.object.o),$(TOOL_OBJ)) $(TOOLS:%=$(FAKE)/%.object.o) $(ABI_CALLS) \
+    $(OBJ)/libgpusnoop.a
 	$(say) LINK $@
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ $(LIBS) -lCatch2Main -lCatch2
+	$(link_tests)
 
 -include $(wildcard $(FAKE)/*.d $(OBJ)/tests/bpf/*.d)

@@ -5,7 +5,6 @@
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "tests/unit/output/captured.hpp"
-#include "tools/tools.hpp"
 
 #include <algorithm>
 #include <bpf/bpf.h>
@@ -17,6 +16,17 @@
 #include <sys/ptrace.h>
 
 namespace gpusnoop {
+
+// Null for tools that are not linked: "make try" links one of them.
+#define TOOL(NAME) [[gnu::weak]] std::unique_ptr<Tool> make_##NAME();
+#define EACH_TOOL                                                                                                      \
+    TOOL(cudatop)                                                                                                      \
+    TOOL(cudalaunch)                                                                                                   \
+    TOOL(cudamemcpy)                                                                                                   \
+    TOOL(cudasync)                                                                                                     \
+    TOOL(gpualloc) TOOL(cudagraph) TOOL(nvioctl) TOOL(cudagap) TOOL(ncclwait) TOOL(gpuspend)
+EACH_TOOL
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -31,10 +41,12 @@ constexpr size_t stack_words = 8192, frame_words = 64;
 
 std::unique_ptr<Tool> make_tool(std::string_view name)
 {
-    const auto found = std::ranges::find(tools, name, &NamedTool::name);
-    if (found == std::end(tools))
-        throw std::invalid_argument(fmt::format("no tool is called '{}'", name));
-    return found->make();
+#undef TOOL
+#define TOOL(NAME)                                                                                                     \
+    if (name == #NAME && make_##NAME)                                                                                  \
+        return make_##NAME();
+    EACH_TOOL
+    throw std::invalid_argument(fmt::format("'{}' is not linked", name));
 }
 
 std::span<const Probe> all_probes()

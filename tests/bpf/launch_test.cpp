@@ -43,7 +43,7 @@ Arguments launch_of(uint64_t kernel, uint64_t blocks = 1)
 
 } // namespace
 
-TEST_CASE("every launch function is counted with the arguments that a compiled call passed")
+TEST_CASE("every launch function is counted with the arguments that a compiled call passed", "[bpf][cudalaunch]")
 {
     need_bpf();
     FakeRun run("cudalaunch -e --api both");
@@ -71,7 +71,7 @@ TEST_CASE("every launch function is counted with the arguments that a compiled c
     CHECK(run.losses().empty());
 }
 
-TEST_CASE("a driver call inside a runtime call counts once in each layer")
+TEST_CASE("a driver call inside a runtime call counts once in each layer", "[bpf][cudalaunch]")
 {
     need_bpf();
     struct Case {
@@ -94,7 +94,7 @@ TEST_CASE("a driver call inside a runtime call counts once in each layer")
     }
 }
 
-TEST_CASE("results and latencies are those of the call that returned them")
+TEST_CASE("results and latencies are those of the call that returned them", "[bpf][cudalaunch]")
 {
     need_bpf();
     FakeRun run("cudalaunch --by kernel -l");
@@ -113,7 +113,7 @@ TEST_CASE("results and latencies are those of the call that returned them")
     CHECK(run.losses().empty());
 }
 
-TEST_CASE("a call that was left, or whose entry was not seen, is a loss")
+TEST_CASE("a call that was left, or whose entry was not seen, is a loss", "[bpf][cudalaunch]")
 {
     need_bpf();
     FakeRun run("cudalaunch --by kernel -l");
@@ -126,7 +126,7 @@ TEST_CASE("a call that was left, or whose entry was not seen, is a loss")
     CHECK(run.report().size() == 1);
 }
 
-TEST_CASE("a launch whose arguments are unreadable is counted, and its size is unknown")
+TEST_CASE("a launch whose arguments are unreadable is counted, and its size is unknown", "[bpf][cudalaunch]")
 {
     need_bpf();
     FakeRun run("cudalaunch --by kernel");
