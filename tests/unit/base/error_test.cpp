@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/error.hpp"
 
-#include "base/fd.hpp"
+#include "tests/unit/base/pipe.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <cerrno>
@@ -38,19 +38,17 @@ std::string read_all(int fd)
 
 TEST_CASE("messages to a blocked stderr are dropped and counted", "[util]")
 {
-    int fds[2];
-    REQUIRE(::pipe2(fds, O_CLOEXEC) == 0);
-    const Fd reading(fds[0]), writing(fds[1]);
-    const StandardError to(writing.get());
+    const Ends pipe = pipe_ends();
+    const StandardError to(pipe.writing.get());
     const auto began = std::chrono::steady_clock::now();
     const std::string line(99, 'x');
     for (int i = 0; i < 2000; i++)
         warn(line);
     CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(5));
-    const std::string first = read_all(reading.get());
+    const std::string first = read_all(pipe.reading.get());
     CHECK(first.size() > 60'000);
     warn("again");
-    const std::string then = read_all(reading.get());
+    const std::string then = read_all(pipe.reading.get());
     CHECK(then.find("messages were dropped because stderr was blocked\n") != std::string::npos);
     CHECK(then.ends_with(": again\n"));
     const size_t shown = first.size() / (line.size() + std::string_view("gpusnoop: \n").size());

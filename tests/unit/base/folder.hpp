@@ -8,31 +8,46 @@
 #include <ios>
 #include <iterator>
 #include <string>
+#include <sys/stat.h>
 
 namespace gpusnoop {
 
-// A temporary folder, removed by the destructor.
+// A temporary folder, removed by the destructor. Methods that create something also create the folders above it. All
+// return the path.
 class Folder {
 public:
-    Folder()
-    {
-        char name[] = "/tmp/gpusnoop-unit-XXXXXX";
-        REQUIRE(mkdtemp(name));
-        path_ = name;
-    }
+    Folder() { REQUIRE(mkdtemp(path_.data())); }
     ~Folder() { std::filesystem::remove_all(path_); }
     Folder(const Folder&) = delete;
     Folder& operator=(const Folder&) = delete;
 
+    const std::string& path() const { return path_; }
     std::string file(const std::string& name) const { return path_ + "/" + name; }
     std::string file(const std::string& name, const std::string& text) const
     {
-        std::ofstream(file(name), std::ios::binary) << text;
+        std::ofstream(create(name), std::ios::binary) << text;
+        return file(name);
+    }
+    std::string link(const std::string& name, const std::string& target) const
+    {
+        std::filesystem::create_symlink(target, create(name));
+        return file(name);
+    }
+    std::string fifo(const std::string& name) const
+    {
+        REQUIRE(mkfifo(create(name).c_str(), 0600) == 0);
+        return file(name);
+    }
+    std::string folder(const std::string& name) const { return create(name + "/"); }
+
+private:
+    std::string create(const std::string& name) const
+    {
+        std::filesystem::create_directories(std::filesystem::path(file(name)).parent_path());
         return file(name);
     }
 
-private:
-    std::string path_;
+    std::string path_ = "/tmp/gpusnoop-unit-XXXXXX";
 };
 
 inline std::string contents(const std::string& path)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/fd.hpp"
+#include "tests/unit/base/pipe.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <cerrno>
@@ -25,17 +25,6 @@ size_t bytes_written(int fd)
         total += static_cast<size_t>(n);
     CHECK_FALSE(::fcntl(fd, F_GETFL) & O_NONBLOCK);
     return total;
-}
-
-struct Ends {
-    Fd reading, writing;
-};
-
-Ends pipe_ends()
-{
-    int fds[2];
-    REQUIRE(::pipe2(fds, O_CLOEXEC) == 0);
-    return {Fd(fds[0]), Fd(fds[1])};
 }
 
 Ends terminal_ends()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Output files: a path cannot be redirected after it is opened, and only the tool's own files are changed.
-#include "base/error.hpp"
 #include "base/fd.hpp"
 #include "base/output_path.hpp"
+#include "tests/unit/base/error_of.hpp"
 #include "tests/unit/base/folder.hpp"
 #include "tests/unit/base/small_files.hpp"
 
@@ -24,18 +24,6 @@ OutputPath output(const std::string& path)
     return {path, "recording", begin};
 }
 
-// Returns the error's message and hint, or "" if there is no error.
-template<class Do>
-std::string why_not(Do what)
-{
-    try {
-        what();
-    } catch (const Error& error) {
-        return error.what() + (" | " + error.hint());
-    }
-    return {};
-}
-
 void need_root()
 {
     if (geteuid() != 0)
@@ -48,16 +36,15 @@ TEST_CASE("a link in a path is followed only if no other user can have created i
 {
     const Folder folder;
     const std::string to = folder.file("to"), at = folder.file("at"), link = at + "/link", file = link + "/in/x";
-    fs::create_directories(to + "/in");
-    fs::create_directory(at);
-    fs::create_directory_symlink("../to", link);
-    const auto refused = [&] { return why_not([&] { output(file); }); };
+    folder.folder("to/in");
+    folder.link("at/link", "../to");
+    const auto refused = [&] { return error_of([&] { output(file); }); };
     SECTION("the user's own links: relative, absolute and in /proc; and a path without links")
     {
         const Fd in(open((to + "/in").c_str(), O_PATH | O_CLOEXEC));
         output(file).replace("ours", 0600, Durable::no);
         fs::remove(link);
-        fs::create_directory_symlink(to, link);
+        folder.link("at/link", to);
         CHECK(output(file).open_existing());
         CHECK(output("/proc/self/root" + to + "/in/../in//x").open_existing());
         CHECK(output("/proc/self/fd/" + std::to_string(in.get()) + "/x").open_existing());
@@ -82,14 +69,14 @@ TEST_CASE("a link in a path is followed only if no other user can have created i
     }
     CHECK(refused().find("the recording '" + file +
                          "' cannot be written: its folder is behind the symbolic link 'link'") == 0);
-    CHECK(refused().find("| use the path that the link points to") != std::string::npos);
+    CHECK(refused().find("; use the path that the link points to") != std::string::npos);
     CHECK(fs::is_empty(to + "/in"));
 }
 
 TEST_CASE("a path to a missing folder is refused", "[util]")
 {
     const Folder folder;
-    fs::create_symlink("loop", folder.file("loop"));
+    folder.link("loop", "loop");
     folder.file("file", "");
     for (const char* name : {"loop/x", "none/x", "file/x", "file/../x"})
         CHECK_THROWS_AS(output(folder.file(name)), Error);
@@ -100,11 +87,11 @@ TEST_CASE("a path to a missing folder is refused", "[util]")
 TEST_CASE("an opened folder cannot be redirected", "[util]")
 {
     const Folder folder;
-    fs::create_directory(folder.file("a"));
-    fs::create_directory(folder.file("b"));
+    folder.folder("a");
+    folder.folder("b");
     const OutputPath path = output(folder.file("a/x"));
     fs::rename(folder.file("a"), folder.file("c"));
-    fs::create_directory_symlink("b", folder.file("a"));
+    folder.link("a", "b");
     const Fd file = path.open(0600);
     REQUIRE(write_all(file.get(), "ours 1"));
     path.rename(file, ".1");
@@ -127,7 +114,7 @@ TEST_CASE("a file that is not the tool's own is not written, replaced or removed
         }, after{};
         REQUIRE(lstat(path.c_str(), &before) == 0);
         for (const std::string& message :
-             {why_not([&] { out.open(0600); }), why_not([&] { out.replace("ours", 0600, Durable::no); })})
+             {error_of([&] { out.open(0600); }), error_of([&] { out.replace("ours", 0600, Durable::no); })})
             CHECK(message.find(why) != message.npos);
         out.remove();
         REQUIRE(lstat(path.c_str(), &after) == 0);
@@ -136,7 +123,7 @@ TEST_CASE("a file that is not the tool's own is not written, replaced or removed
     SECTION("other contents")
     {
         folder.file("x", "our");
-        is_left("'" + path + "' exists and is not a gpusnoop recording; refusing to overwrite it | name another file");
+        is_left("'" + path + "' exists and is not a gpusnoop recording; refusing to overwrite it; name another file");
     }
     SECTION("owned by another user")
     {
@@ -149,13 +136,13 @@ TEST_CASE("a file that is not the tool's own is not written, replaced or removed
     }
     SECTION("a link")
     {
-        fs::create_symlink(folder.file("to", "ours"), path);
+        folder.link("x", folder.file("to", "ours"));
         is_left("symbolic link");
         CHECK(contents(folder.file("to")) == "ours");
     }
     SECTION("a FIFO")
     {
-        REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+        folder.fifo("x");
         is_left("not a regular file");
     }
 }
@@ -166,11 +153,11 @@ TEST_CASE("only the written file is renamed, and it replaces only the tool's own
     const OutputPath path = output(folder.file("x"));
     const Fd file = path.open(0600);
     folder.file("x.1", "other");
-    CHECK(why_not([&] { path.rename(file, ".1"); }).find("x.1' exists and is not") != std::string::npos);
+    CHECK(error_of([&] { path.rename(file, ".1"); }).find("x.1' exists and is not") != std::string::npos);
     folder.file("x.1", "ours");
     fs::rename(folder.file("x"), folder.file("moved"));
     folder.file("x", "ours, too");
-    CHECK(why_not([&] { path.rename(file, ".1"); }).find("another file has replaced it") != std::string::npos);
+    CHECK(error_of([&] { path.rename(file, ".1"); }).find("another file has replaced it") != std::string::npos);
     CHECK(contents(folder.file("x.1")) == "ours");
 }
 
@@ -182,7 +169,7 @@ TEST_CASE("a file that cannot be replaced stays, and no temporary file is left",
     path.replace("ours", 0600, Durable::no);
     {
         const SmallFiles limit(3);
-        CHECK(why_not([&] { path.replace("ours, longer", 0600, Durable::yes); }).find("ulimit -f") !=
+        CHECK(error_of([&] { path.replace("ours, longer", 0600, Durable::yes); }).find("ulimit -f") !=
               std::string::npos);
     }
     CHECK(contents(folder.file("x")) == "ours");

@@ -4,8 +4,6 @@
 
 #include "tests/unit/gpu/amd_host.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 using namespace gpusnoop;
@@ -30,7 +28,7 @@ std::string shown(const NvmlDeviceState& s)
 
 struct Watched {
     AmdHost host;
-    AmdGpus processes{find_amd_devices(host.path("").string()), 4, host.path("").string()};
+    AmdGpus processes{find_amd_devices(host.path()), 4, host.path()};
     uint64_t now_ns = 100 * second;
 
     std::string held()
@@ -60,7 +58,7 @@ std::string description(int client, const std::string& more, const char* pci = p
 TEST_CASE("AMD devices are read from sysfs", "[nvml]")
 {
     const AmdHost host;
-    const std::string root = host.path("").string();
+    const std::string root = host.path();
     host.device(pci_0, "product_name", "Instinct MI300X\n");
     host.device(pci_0, "gpu_busy_percent", "73\n");
     host.device(pci_0, "mem_info_vram_used", "1048576\n");
@@ -77,13 +75,13 @@ TEST_CASE("AMD devices are read from sysfs", "[nvml]")
     const auto devices = find_amd_devices(root);
     CHECK(devices.at(0).compute_units == 76);
     CHECK(devices.at(1).compute_units == 96);
-    CHECK(!open_amd_gpus(0, host.path("nothing").string()));
+    CHECK(!open_amd_gpus(0, host.file("nothing")));
 }
 
 TEST_CASE("missing and invalid values of AMD devices are unknown", "[nvml]")
 {
     const AmdHost host;
-    const std::string root = host.path("").string();
+    const std::string root = host.path();
     for (const auto& [busy, used, total] :
          {std::tuple{"101\n", "5\n", "4\n"}, std::tuple{"-1\n", "x\n", "4\n"}, std::tuple{"", "", ""},
           std::tuple{"7 %\n", "18446744073709551616\n", "18446744073709551616\n"}}) {
@@ -95,7 +93,7 @@ TEST_CASE("missing and invalid values of AMD devices are unknown", "[nvml]")
     }
     host.device(pci_0, "product_name", "M\x1b[31m\n");
     CHECK(find_amd_devices(root).at(0).name == "AMD M\\x1B[31m");
-    host.write("sys/class/kfd/kfd/topology/nodes/1/properties", "location_id\nunique_id x\n\n");
+    host.file("sys/class/kfd/kfd/topology/nodes/1/properties", "location_id\nunique_id x\n\n");
     CHECK(find_amd_devices(root).at(0).kfd_ids.empty());
 }
 
@@ -104,7 +102,7 @@ TEST_CASE("a suspended AMD device is not woken up", "[nvml]")
     const AmdHost host;
     host.device(pci_0, "gpu_busy_percent", "0\n");
     host.device(pci_0, "power/runtime_status", "suspended\n");
-    const auto states = open_amd_gpus(0, host.path("").string())->states();
+    const auto states = open_amd_gpus(0, host.path())->states();
     CHECK(!states.at(0).utilization);
     CHECK(states.at(0).name == "AMD gfx942");
 }
@@ -163,9 +161,9 @@ TEST_CASE("memory on AMD devices of a process whose main thread has exited", "[n
     Watched watched;
     const AmdHost& host = watched.host;
     for (const char* empty : {"proc/26/fd", "proc/26/task/26/fd", "proc/26/task/27/fd"})
-        std::filesystem::create_directories(host.path(empty));
+        host.folder(empty);
     host.link("proc/26/task/28/fd/3", "/dev/dri/renderD128");
-    host.write("proc/26/task/28/fdinfo/3", "pos:\t0\n" + description(7, "drm-memory-vram:\t10 KiB\n"));
+    host.file("proc/26/task/28/fdinfo/3", "pos:\t0\n" + description(7, "drm-memory-vram:\t10 KiB\n"));
     CHECK(watched.held() == "26@4=10240");
 }
 
@@ -190,8 +188,9 @@ TEST_CASE("use of AMD devices by processes with ROCm", "[nvml]")
     host.kfd(11, "stats_41000/cu_occupancy", "0\n");
     watched.now_ns += second;
     watched.held();
-    CHECK(watched.used() == "11@4: - 0 25");                                 // the last seconds only
-    remove(host.path("sys/class/kfd/kfd/proc/11/stats_41000/cu_occupancy")); // RDNA does not have this file
+    CHECK(watched.used() == "11@4: - 0 25"); // the last seconds only
+    std::filesystem::remove(
+        host.file("sys/class/kfd/kfd/proc/11/stats_41000/cu_occupancy")); // RDNA does not have this file
     host.kfd(11, "sdma_41000", "2000000\n");
     watched.now_ns += 5 * second;
     watched.held();

@@ -3,7 +3,7 @@
 // 6.12 create them (amdgpu_pm.c, kfd_topology.c, kfd_process.c, Documentation/gpu/drm-usage-stats.rst).
 #pragma once
 
-#include "tests/unit/who/container_host.hpp"
+#include "tests/unit/base/folder.hpp"
 
 #include <cstdint>
 #include <fmt/format.h>
@@ -14,38 +14,38 @@ namespace gpusnoop::amd_host {
 constexpr const char* pci_0 = "0000:03:00.0";
 constexpr const char* pci_1 = "0001:83:00.1";
 
-struct AmdHost : container_host::Host {
+struct AmdHost : Folder {
     AmdHost()
     {
         card("card1", pci_1);
         card("card0", pci_0);
         link("sys/class/drm/card2/device", "../../../devices/0000:00:02.0");
         link("sys/devices/0000:00:02.0/driver", "../../bus/pci/drivers/i915");
-        write("sys/class/drm/card0-DP-1/status", "connected\n");
-        write("sys/class/kfd/kfd/topology/nodes/0/gpu_id", "0\n");
+        file("sys/class/drm/card0-DP-1/status", "connected\n");
+        file("sys/class/kfd/kfd/topology/nodes/0/gpu_id", "0\n");
         node(1, 41000, 0, 0x0300, 90402, 304, 4);
         node(2, 42000, 1, 0x8301, 110003, 192, 2);
-        write("sys/class/kfd/kfd/proc/README", "not a process\n");
+        file("sys/class/kfd/kfd/proc/README", "not a process\n");
     }
 
     // Writes a file of a device.
-    void device(const std::string& pci, const std::string& file, const std::string& text) const
+    void device(const std::string& pci, const std::string& name, const std::string& text) const
     {
-        write("sys/devices/" + pci + "/" + file, text);
+        file("sys/devices/" + pci + "/" + name, text);
     }
     // Writes KFD's file of a process.
-    void kfd(unsigned pid, const std::string& file, const std::string& value) const
+    void kfd(unsigned pid, const std::string& name, const std::string& value) const
     {
-        write(fmt::format("sys/class/kfd/kfd/proc/{}/{}", pid, file), value);
+        file(fmt::format("sys/class/kfd/kfd/proc/{}/{}", pid, name), value);
     }
     // Adds an open render node to a process. `text` is the contents of its fdinfo file.
     void descriptor(unsigned pid, int fd, const std::string& text,
-                    const std::string& file = "/dev/dri/renderD128") const
+                    const std::string& target = "/dev/dri/renderD128") const
     {
-        const std::string link_name = fmt::format("proc/{}/fd/{}", pid, fd);
-        if (!is_symlink(path(link_name)))
-            link(link_name, file);
-        write(fmt::format("proc/{}/fdinfo/{}", pid, fd), "pos:\t0\nflags:\t02100002\nmnt_id:\t26\nino:\t517\n" + text);
+        const std::string name = fmt::format("proc/{}/fd/{}", pid, fd);
+        if (!std::filesystem::is_symlink(file(name)))
+            link(name, target);
+        file(fmt::format("proc/{}/fdinfo/{}", pid, fd), "pos:\t0\nflags:\t02100002\nmnt_id:\t26\nino:\t517\n" + text);
     }
 
 private:
@@ -60,11 +60,11 @@ private:
               unsigned in_unit) const
     {
         const std::string folder = fmt::format("sys/class/kfd/kfd/topology/nodes/{}/", number);
-        write(folder + "gpu_id", fmt::format("{}\n", id));
-        write(folder + "properties",
-              fmt::format("cpu_cores_count 0\nsimd_count {}\nsimd_per_cu {}\nlocation_id {}\ndomain {}\n"
-                          "drm_render_minor {}\nunique_id {}\ngfx_target_version {}\n",
-                          simds, in_unit, location, domain, 127 + number, 0x1b2c00000000ULL + id, target));
+        file(folder + "gpu_id", fmt::format("{}\n", id));
+        file(folder + "properties",
+             fmt::format("cpu_cores_count 0\nsimd_count {}\nsimd_per_cu {}\nlocation_id {}\ndomain {}\n"
+                         "drm_render_minor {}\nunique_id {}\ngfx_target_version {}\n",
+                         simds, in_unit, location, domain, 127 + number, 0x1b2c00000000ULL + id, target));
     }
 };
 

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Error messages of scripts/driver-tables.
+#include "tests/unit/base/folder.hpp"
+
 #include <algorithm>
-#include <catch2/catch_test_macros.hpp>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-#include <string>
 #include <sys/wait.h>
 
+using gpusnoop::contents;
+using gpusnoop::Folder;
 namespace fs = std::filesystem;
 
 namespace {
@@ -18,81 +16,55 @@ fs::path root()
     return fs::absolute(fs::path(__FILE__)).parent_path().parent_path().parent_path().parent_path();
 }
 
-std::string read(const fs::path& path)
-{
-    std::ostringstream text;
-    text << std::ifstream(path).rdbuf();
-    return text.str();
-}
-
 // A copy of data/, which the tests damage.
-class Tables {
+class Tables : Folder {
 public:
     Tables()
     {
         if (!fs::exists(root() / "scripts/driver-tables"))
             SKIP("there is no scripts/driver-tables below " << root());
-        char name[] = "/tmp/gpusnoop-tables-XXXXXX";
-        REQUIRE(mkdtemp(name));
-        dir_ = name;
-        fs::copy(root() / "data", dir_);
+        fs::copy(root() / "data", path());
     }
-    Tables(const Tables&) = delete;
-    ~Tables() { fs::remove_all(dir_); }
 
-    void replace(const std::string& file, const std::string& from, const std::string& to) const
+    void append(const std::string& table, const std::string& row) const
     {
-        auto text = read(dir_ / file);
-        auto at = text.find(from);
-        REQUIRE(at != text.npos);
-        std::ofstream(dir_ / file) << text.replace(at, from.size(), to);
+        file(table, contents(file(table)) + row + '\n');
     }
-
-    void append(const std::string& file, const std::string& row) const
+    void replace(const std::string& table, const std::string& from, const std::string& to) const
     {
-        std::ofstream(dir_ / file, std::ios::app) << row << '\n';
+        auto text = contents(file(table));
+        REQUIRE(text.find(from) != text.npos);
+        file(table, text.replace(text.find(from), from.size(), to));
     }
-
-    void remove(const std::string& file) const { fs::remove(dir_ / file); }
+    void remove(const std::string& table) const { fs::remove(file(table)); }
 
     // Returns "FILE:LINE" of the file's last line.
-    std::string place(const std::string& file) const
+    std::string place(const std::string& table) const
     {
-        auto text = read(dir_ / file);
-        return file + ":" + std::to_string(std::count(text.begin(), text.end(), '\n')) + ": ";
+        const auto text = contents(file(table));
+        return table + ":" + std::to_string(std::ranges::count(text, '\n')) + ": ";
     }
 
     // Returns the error message without the folder, or "" if the tables are valid.
     std::string refusal() const
     {
-        auto errors = dir_ / "errors";
-        auto command =
-            (root() / "scripts/driver-tables").string() + " " + dir_.string() + " >/dev/null 2>" + errors.string();
-        int code = std::system(command.c_str());
-        auto text = read(errors);
-        fs::remove(errors);
+        const Folder output;
+        const std::string errors = output.file("errors");
+        const int code = std::system(
+            ((root() / "scripts/driver-tables").string() + " " + path() + " >/dev/null 2>" + errors).c_str());
+        const auto text = contents(errors), start = "driver-tables: " + path() + "/";
         CHECK((WIFEXITED(code) && WEXITSTATUS(code) == (text.empty() ? 0 : 1)));
-        auto start = "driver-tables: " + dir_.string() + "/";
         return text.starts_with(start) ? text.substr(start.size()) : text;
     }
-
-private:
-    fs::path dir_;
 };
 
 } // namespace
 
-TEST_CASE("the tables in data/ are accepted")
-{
-    CHECK(Tables().refusal() == "");
-}
-
 TEST_CASE("an error in a table is reported with its file and line")
 {
+    CHECK(Tables().refusal() == "");
     struct Bad {
-        const char* file;
-        const char* row;
-        const char* message;
+        const char *file, *row, *message;
     };
     const Bad rows[] = {
         {"nvidia-escapes.tsv", "0x2a\tNV_ESC_RM_CONTROL\t32\t28\t8\t16\t590.44.01\t-",

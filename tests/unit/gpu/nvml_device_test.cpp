@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/gpu/nvml_standin.hpp"
 
-#include <fmt/format.h>
-
 using gpusnoop::NvmlDeviceState;
 using gpusnoop::nvml_standin::Answers;
 using gpusnoop::nvml_standin::open;
 using gpusnoop::nvml_standin::standin;
+using gpusnoop::nvml_standin::text;
 
 namespace {
-
-template<class Figure>
-std::string text(const std::optional<Figure>& figure)
-{
-    return figure ? fmt::to_string(*figure) : "-";
-}
 
 // Returns one line per device: "index name pci percent used/total watts mig".
 std::string shown(const std::string& path)

@@ -2,8 +2,6 @@
 // GPM values and MIG instances from valid, missing and invalid answers of NVML.
 #include "tests/unit/gpu/nvml_standin.hpp"
 
-#include <fmt/format.h>
-
 using gpusnoop::NvmlDeviceState;
 using gpusnoop::NvmlEfficiency;
 using gpusnoop::NvmlInstance;

@@ -3,8 +3,6 @@
 
 #include "tests/unit/gpu/nvml_standin.hpp"
 
-#include <fmt/format.h>
-
 using gpusnoop::Nvml;
 using gpusnoop::NvmlDevice;
 using gpusnoop::NvmlSample;

@@ -4,15 +4,10 @@
 
 #include "gpu/nvml.hpp"
 
-#include "tests/unit/who/container_host.hpp"
+#include "tests/unit/base/folder.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <fmt/format.h>
 #include <memory>
-#include <string>
 #include <vector>
 
 namespace gpusnoop::nvml_standin {
@@ -30,28 +25,33 @@ public:
     explicit Answers(const std::string& text)
     {
         set(text);
-        setenv("STANDIN_NVML", folder.path("answers").c_str(), 1);
+        setenv("STANDIN_NVML", folder.file("answers").c_str(), 1);
     }
     Answers(const Answers&) = delete;
     Answers& operator=(const Answers&) = delete;
     ~Answers() { unsetenv("STANDIN_NVML"); }
 
-    void set(const std::string& text) const { folder.write("answers", text); }
+    void set(const std::string& text) const { folder.file("answers", text); }
 
     // Makes a copy of the library without the symbols that contain one of these texts, and returns its path.
     std::string without(const std::vector<std::string>& symbols) const
     {
-        std::ifstream file(standin(), std::ios::binary);
-        std::string bytes{std::istreambuf_iterator<char>(file), {}};
+        std::string bytes = contents(standin());
         for (const std::string& symbol : symbols)
             for (size_t at = 0; (at = bytes.find(symbol, at)) != std::string::npos; at++)
                 bytes[at + symbol.size() - 1] = '?';
-        folder.write("copy.so", bytes);
-        return folder.path("copy.so").string();
+        return folder.file("copy.so", bytes);
     }
 
-    container_host::Host folder;
+    Folder folder;
 };
+
+// "-" if the value is unknown.
+template<class Figure>
+std::string text(const std::optional<Figure>& figure)
+{
+    return figure ? fmt::to_string(*figure) : "-";
+}
 
 inline std::unique_ptr<gpusnoop::Nvml> open(const std::string& path)
 {

@@ -3,11 +3,8 @@
 
 #include "tests/unit/gpu/nvml_standin.hpp"
 
-#include <catch2/catch_test_macros.hpp>
 #include <cstring>
 #include <dlfcn.h>
-#include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 using gpusnoop::Nvml;
@@ -16,19 +13,19 @@ using gpusnoop::NvmlPlaces;
 using gpusnoop::nvml_standin::Answers;
 using gpusnoop::nvml_standin::open;
 using gpusnoop::nvml_standin::standin;
+using gpusnoop::nvml_standin::text;
 
 namespace {
 
 // Returns "device:pid=bytes ..."; failures as "[device: why]".
 std::string shown(Nvml& nvml)
 {
-    std::string text;
+    std::string all;
     for (const auto& process : nvml.processes())
-        text += fmt::format("{}:{}={} ", process.device, process.pid,
-                            process.bytes ? fmt::to_string(*process.bytes) : "unknown");
+        all += fmt::format("{}:{}={} ", process.device, process.pid, text(process.bytes));
     for (const auto& failure : nvml.failures())
-        text += fmt::format("[{}: {}] ", failure.device, failure.why);
-    return text.empty() ? text : text.substr(0, text.size() - 1);
+        all += fmt::format("[{}: {}] ", failure.device, failure.why);
+    return all.empty() ? all : all.substr(0, all.size() - 1);
 }
 
 std::string shown(const std::string& path)
@@ -45,7 +42,7 @@ std::string refused(const NvmlPlaces& places)
 
 const std::string three = "device 0\nprocess 11 1048576\nprocess 12 2097152\nprocess 13 3145728\n"
                           "device 1\nprocess 12 4096\nprocess 14 unknown list=graphics\nprocess 15 8192 list=mps\n";
-const std::string three_shown = "0:11=1048576 0:12=2097152 0:13=3145728 1:12=4096 1:14=unknown 1:15=8192";
+const std::string three_shown = "0:11=1048576 0:12=2097152 0:13=3145728 1:12=4096 1:14=- 1:15=8192";
 
 } // namespace
 
@@ -99,7 +96,7 @@ TEST_CASE("a process is listed once per device", "[nvml]")
                     "process 11 4096 gi=1 ci=0\nprocess 11 8192 gi=2 ci=0\nprocess 11 8192 gi=2 ci=0 list=mps\n"
                     "process 12 4096 gi=1 ci=0\nprocess 12 unknown gi=2 ci=0\n"
                     "process 13 4096 gi=13 ci=1\n");
-        CHECK(shown(standin()) == "0:11=12288 0:12=unknown 0:13=4096");
+        CHECK(shown(standin()) == "0:11=12288 0:12=- 0:13=4096");
     }
     SECTION("impossible pids are omitted")
     {
@@ -111,12 +108,10 @@ TEST_CASE("a process is listed once per device", "[nvml]")
 TEST_CASE("the MIG instance of a process", "[nvml]")
 {
     const auto instances = [](const std::string& path) {
-        std::string text;
+        std::string all;
         for (const auto& process : open(path)->processes())
-            text += fmt::format("{}:{},{} ", process.pid,
-                                process.gpu_instance ? fmt::to_string(*process.gpu_instance) : "-",
-                                process.compute_instance ? fmt::to_string(*process.compute_instance) : "-");
-        return text;
+            all += fmt::format("{}:{},{} ", process.pid, text(process.gpu_instance), text(process.compute_instance));
+        return all;
     };
     const Answers answers("device 0\n"
                           "process 11 4096\n"
@@ -194,9 +189,9 @@ TEST_CASE("a lost device does not hide the others", "[nvml]")
 {
     const Answers answers("fail device 0 15\n" + three);
     const auto nvml = open(standin());
-    CHECK(shown(*nvml) == "1:12=4096 1:14=unknown 1:15=8192 [0: GPU is lost (error 15)]");
+    CHECK(shown(*nvml) == "1:12=4096 1:14=- 1:15=8192 [0: GPU is lost (error 15)]");
     answers.set("fail compute 1 15\n" + three);
-    CHECK(shown(*nvml) == "0:11=1048576 0:12=2097152 0:13=3145728 1:14=unknown 1:15=8192 [1: GPU is lost (error 15)]");
+    CHECK(shown(*nvml) == "0:11=1048576 0:12=2097152 0:13=3145728 1:14=- 1:15=8192 [1: GPU is lost (error 15)]");
     answers.set(three);
     CHECK(shown(*nvml) == three_shown);
 
@@ -205,7 +200,7 @@ TEST_CASE("a lost device does not hide the others", "[nvml]")
         answers.set("fail graphics 1 3\n" + three);
         CHECK(shown(*nvml) == "0:11=1048576 0:12=2097152 0:13=3145728 1:12=4096 1:15=8192");
         answers.set("fail compute 0 3\nfail graphics 0 3\nfail mps 0 3\n" + three);
-        CHECK(shown(*nvml) == "1:12=4096 1:14=unknown 1:15=8192 [0: Not Supported (error 3)]");
+        CHECK(shown(*nvml) == "1:12=4096 1:14=- 1:15=8192 [0: Not Supported (error 3)]");
     }
 }
 
@@ -213,8 +208,8 @@ TEST_CASE("reasons why NVML cannot be opened", "[nvml]")
 {
     const Answers answers(three);
     CHECK(refused({"libgpusnoop-none.so.1", {}}).starts_with("NVML cannot be opened: libgpusnoop-none.so.1: "));
-    CHECK(refused({answers.folder.path("none").string(), {}}).starts_with("NVML cannot be opened: "));
-    CHECK(refused({answers.folder.path("answers").string(), {}}).find("invalid ELF header") != std::string::npos);
+    CHECK(refused({answers.folder.file("none"), {}}).starts_with("NVML cannot be opened: "));
+    CHECK(refused({answers.folder.file("answers"), {}}).find("invalid ELF header") != std::string::npos);
     for (const char* symbol :
          {"nvmlInit", "nvmlShutdown", "GetCount", "GetHandleByIndex", "GetComputeRunningProcesses"})
         CHECK(refused({answers.without({symbol}), {}}) ==
@@ -251,7 +246,7 @@ TEST_CASE("outside the usual folders, a library is only opened if no other user 
     if (geteuid() != 0)
         SKIP("needs root");
     const Answers answers(three);
-    const NvmlPlaces places{"copy.so", {"/nonexistent", answers.folder.path("").string()}};
+    const NvmlPlaces places{"copy.so", {"/nonexistent", answers.folder.path()}};
     const std::string copy = answers.without({"none"});
     std::string why;
     REQUIRE(chmod(copy.c_str(), 0644) == 0);
@@ -270,6 +265,6 @@ TEST_CASE("outside the usual folders, a library is only opened if no other user 
     REQUIRE(chown(copy.c_str(), 1000, 0) == 0);
     CHECK(is_refused());
     REQUIRE(unlink(copy.c_str()) == 0);
-    REQUIRE(mkfifo(copy.c_str(), 0600) == 0); // opening it does not block
+    answers.folder.fifo("copy.so"); // opening it does not block
     CHECK(is_refused());
 }

@@ -3,14 +3,12 @@
 #include "tools/gpuspend/allotments.hpp"
 #include "tools/gpuspend/grants.hpp"
 
-#include "proc/process.hpp"
+#include "tests/unit/base/sleeping_child.hpp"
 
-#include <catch2/catch_test_macros.hpp>
+#include <array>
 #include <chrono>
 #include <string>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 
 using namespace gpusnoop;
 using namespace std::string_literals;
@@ -28,23 +26,18 @@ TEST_CASE("GPUs are parsed from an environment", "[spend]")
 
 TEST_CASE("an environment is read once, and forgotten when it is no longer requested", "[spend]")
 {
-    const pid_t child = fork();
-    if (child == 0) {
-        execle("/bin/sleep", "sleep", "60", nullptr,
-               std::array{"NVIDIA_VISIBLE_DEVICES=GPU-7", static_cast<const char*>(nullptr)}.data());
-        _exit(1);
-    }
-    const auto pid = static_cast<uint32_t>(child);
-    while (environment(child).find("GPU-7") == std::string::npos)
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    SleepingChild child([] {
+        const std::array variables{"NVIDIA_VISIBLE_DEVICES=GPU-7", static_cast<const char*>(nullptr)};
+        return execle("/bin/sleep", "sleep", "60", nullptr, variables.data()) == 0;
+    });
+    const auto pid = static_cast<uint32_t>(child.pid());
     Allotments allotments;
     for (int i = 0; i < 5000 && allotments.of(pid, 1).visible_devices.empty(); i++) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
         allotments.sweep();
     }
     CHECK(allotments.of(pid, 1).visible_devices == "GPU-7");
-    kill(child, SIGKILL);
-    waitpid(child, nullptr, 0);
+    child.end();
     CHECK(allotments.of(pid, 1).visible_devices == "GPU-7");
     CHECK(allotments.of(pid, 2).visible_devices.empty()); // another process with that pid
     allotments.sweep();
@@ -60,12 +53,9 @@ TEST_CASE("pods of claims are parsed", "[dra]")
         R"(\"PodUIDs\":{\"p1\":{},\"p2\":{}},\"DriverState\":{\"gpu.nvidia.com\":{\"Devices\":[{\"PoolName\":\"n1\",\"DeviceName\":\"gpu-0\",)"
         R"(\"RequestNames\":[\"r\"],\"CDIDeviceIDs\":[\"k8s.gpu.nvidia.com/claim=c1-gpu-0\"]}]}}},)"
         R"({\"ClaimUID\":\"c2\",\"PodUIDs\":{}}]}","Checksum":123})");
-    REQUIRE(nested);
-    CHECK(*nested == ByClaim{{"c1", {"p1", "p2"}}, {"c2", {}}});
-    const auto flat =
-        parse_dra_pods(R"({"version":"v1","entries":[{"ClaimUID":"c1","PodUIDs":{"p1":{}}}],"checksum":1})");
-    REQUIRE(flat);
-    CHECK(*flat == ByClaim{{"c1", {"p1"}}});
+    CHECK(nested == ByClaim{{"c1", {"p1", "p2"}}, {"c2", {}}});
+    CHECK(parse_dra_pods(R"({"version":"v1","entries":[{"ClaimUID":"c1","PodUIDs":{"p1":{}}}],"checksum":1})") ==
+          ByClaim{{"c1", {"p1"}}});
     CHECK(parse_dra_pods("{}"));
     for (const char* none : {"", "{", R"({"Data":"{"})", R"({"Data":"x"})"})
         CHECK(!parse_dra_pods(none));
@@ -80,8 +70,7 @@ TEST_CASE("devices of claims are parsed", "[dra]")
         R"({"gpu":{"info":{"uuid":"GPU-a","minor":0},"device":{"poolName":"n1"}}},{"gpu":{"info":{"uuid":"GPU-b"}}}],"configState":{}}]},)"
         R"("c2":{"preparedDevices":[{"devices":[{"mig":{"concrete":{"parentUUID":"GPU-c","parentMinor":1,"giId":3,"migUUID":"MIG-x"}}}]}]},)"
         R"("c3":{"checkpointState":"PrepareStarted"}}}})");
-    REQUIRE(devices);
-    CHECK(*devices == ByClaim{{"c1", {"GPU-a", "GPU-b"}}, {"c2", {"MIG-x"}}});
+    CHECK(devices == ByClaim{{"c1", {"GPU-a", "GPU-b"}}, {"c2", {"MIG-x"}}});
     CHECK(!parse_dra_devices("["));
     CHECK(parse_dra_devices("[]")->empty());
 }

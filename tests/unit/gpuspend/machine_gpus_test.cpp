@@ -27,7 +27,7 @@ struct Machine {
     {
         answers.set(text);
         figures.refresh(now_ns += 10'000'000'000);
-        gpus.refresh(figures, answers.folder.path("").string(), {});
+        gpus.refresh(figures, answers.folder.path(), {});
     }
     std::string at(Gpu gpu) const { return gpus.at(gpu) ? gpus.at(gpu)->id : "-"; }
     std::string named(std::string_view name) const { return gpus.named(name) ? gpus.named(name)->id : "-"; }

@@ -5,20 +5,14 @@
 #include "base/error.hpp"
 #include "tests/unit/base/folder.hpp"
 #include "tests/unit/base/small_files.hpp"
-#include "tests/unit/who/container_host.hpp"
 #include "tools/gpuspend/bill.hpp"
 
-#include <catch2/catch_test_macros.hpp>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <sys/wait.h>
 #include <unistd.h>
 
 using namespace gpusnoop;
-using gpusnoop::container_host::Host;
 
 namespace {
 
@@ -113,8 +107,8 @@ TEST_CASE("a truncated or changed state is rejected", "[spend]")
 
 TEST_CASE("a state file is locked by one run", "[spend]")
 {
-    const Host folder;
-    const std::string path = folder.path("state").string();
+    const Folder folder;
+    const std::string path = folder.file("state");
     const StateFile file(path);
     CHECK(!file.read());
     CHECK_THROWS_AS(StateFile(path), Error);
@@ -123,10 +117,10 @@ TEST_CASE("a state file is locked by one run", "[spend]")
     std::filesystem::permissions(path, std::filesystem::perms::others_write, std::filesystem::perm_options::add);
     CHECK_THROWS_AS(file.read(), Error);
     std::filesystem::remove(path);
-    std::filesystem::create_directory(path);
+    folder.folder("state");
     CHECK_THROWS_AS(file.read(), Error);
     CHECK_THROWS_AS(file.write(state(1)), Error);
-    CHECK_THROWS_AS(StateFile(folder.path("no/folder").string()), Error);
+    CHECK_THROWS_AS(StateFile(folder.file("no/folder")), Error);
 }
 
 TEST_CASE("a write that fails leaves the old state and no other file", "[spend]")
@@ -170,8 +164,7 @@ TEST_CASE("a reader never sees a partial state", "[spend]")
             for (uint64_t slices = 1; slices < 50; slices++)
                 file.write(state(slices));
     for (int i = 0; i < 2000; i++) {
-        std::ifstream read(path);
-        CHECK_NOTHROW(SpendState::of(std::string(std::istreambuf_iterator<char>(read), {}), "f"));
+        CHECK_NOTHROW(SpendState::of(contents(path), "f"));
     }
     kill(writer, SIGKILL);
     REQUIRE(waitpid(writer, nullptr, 0) == writer);
@@ -179,8 +172,8 @@ TEST_CASE("a reader never sees a partial state", "[spend]")
 
 TEST_CASE("100 kills at random times lose no saved state", "[spend]")
 {
-    const Host folder;
-    const std::string path = folder.path("state").string();
+    const Folder folder;
+    const std::string path = folder.file("state");
     std::mt19937 random(11);
     uint64_t last = 0;
     for (int i = 0; i < 100; i++) {

@@ -4,11 +4,11 @@
 #include "base/error.hpp"
 #include "base/options.hpp"
 #include "rows/who.hpp"
+#include "tests/unit/base/folder.hpp"
 #include "who/attribution.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>
-#include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -87,10 +87,10 @@ TEST_CASE("names below a cgroup count as chosen by the owner of its directory")
 {
     if (geteuid() != 0)
         SKIP("only root can change the owner of directories");
-    const std::string root = (std::filesystem::temp_directory_path() / "cgroup-test").string();
-    std::filesystem::remove_all(root);
+    const Folder folder;
     const std::string service = "/system.slice/train.service", scope = "/docker-" + id + ".scope";
-    std::filesystem::create_directories(root + service + scope);
+    folder.folder(service + scope);
+    const std::string root = folder.path(), directory = root + service;
     const auto unit_and_container = [&](const std::string& lines, const std::string& mounted = "/") {
         const ProcessCgroups found =
             cgroups_of(lines, {{root, mounted, true, CONTROLLER_NONE}, {root, "/", false, CONTROLLER_MEMORY}});
@@ -101,7 +101,7 @@ TEST_CASE("names below a cgroup count as chosen by the owner of its directory")
 
     CHECK(unit_and_container(line) == "train.service c");
     CHECK(unit_and_container(v1) == "train.service c");
-    REQUIRE(chown((root + service).c_str(), 999, 0) == 0);
+    REQUIRE(chown(directory.c_str(), 999, 0) == 0);
     CHECK(unit_and_container(line) == "train.service c of user");
     CHECK(unit_and_container(v1) == "train.service c of user");
     CHECK(unit_and_container("0::/a" + service + scope, "/a") == "train.service c of user");
@@ -109,25 +109,20 @@ TEST_CASE("names below a cgroup count as chosen by the owner of its directory")
     CHECK(unit_and_container("0::/.." + service + scope, "/../..") ==
           "train.service c"); // the directory is not mounted, so only the path decides
     CHECK(unit_and_container("0::" + service) == "train.service ");
-    REQUIRE(chown((root + service).c_str(), 0, 0) == 0);
-    REQUIRE(chmod((root + service).c_str(), 0775) == 0);
+    REQUIRE(chown(directory.c_str(), 0, 0) == 0);
+    REQUIRE(chmod(directory.c_str(), 0775) == 0);
     CHECK(unit_and_container(line) == "train.service ");
-    REQUIRE(chmod((root + service).c_str(), 0755) == 0);
+    REQUIRE(chmod(directory.c_str(), 0755) == 0);
     CHECK(unit_and_container("0::/system.slice/gone.service" + scope) == "gone.service ");
     CHECK(unit_and_container("0::/system.slice" + scope) == " c"); // also removed, but root chose its name
-    std::filesystem::remove_all(root);
 }
 
-TEST_CASE("-c: a malformed argument is a usage error")
+TEST_CASE("-c: a malformed argument is a usage error, an argument without a match an error")
 {
     for (const char* argument : {"", "pod:", "pod:x", "pod:/x", "pod:x/", "pod:a/b/c"}) {
         CAPTURE(argument);
         CHECK_THROWS_AS(CgroupTarget(argument, "/"), UsageError);
     }
-}
-
-TEST_CASE("-c: an argument without a match is an error")
-{
     for (const char* argument :
          {"/etc", "/nonexistent", "no-such-cgroup", "deadbeefdeadbeef", "pod:no/such", "../../etc"}) {
         CAPTURE(argument);

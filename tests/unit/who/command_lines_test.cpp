@@ -1,48 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "who/command_lines.hpp"
 
-#include "proc/process.hpp"
+#include "tests/unit/base/sleeping_child.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-#include <csignal>
 #include <string>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 using namespace gpusnoop;
 
 namespace {
 
-// Starts a sleeping program with the given argument.
-class Sleeping {
-public:
-    explicit Sleeping(const std::string& argument) : pid_(fork())
-    {
-        if (pid_ == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            execlp("sh", "sh", "-c", "sleep 60; :", argument.c_str(), "last", nullptr);
-            _exit(127);
-        }
-        while (process_name(pid_) != "sh")
-            usleep(1000);
-    }
-    Sleeping(const Sleeping&) = delete;
-    Sleeping& operator=(const Sleeping&) = delete;
-    ~Sleeping() { end(); }
-
-    void end()
-    {
-        if (pid_ > 0) {
-            kill(pid_, SIGKILL);
-            waitpid(pid_, nullptr, 0);
-        }
-        pid_ = -1;
-    }
-    ImageId image() const { return {static_cast<uint32_t>(pid_), 1}; }
-
-private:
-    pid_t pid_;
+// A sleeping program with the given argument.
+struct Program : SleepingChild {
+    explicit Program(const std::string& argument)
+        : SleepingChild([&] { return execlp("sh", "sh", "-c", "sleep 60; :", argument.c_str(), "last", nullptr) == 0; })
+    {}
+    ImageId image() const { return {static_cast<uint32_t>(pid()), 1}; }
 };
 
 } // namespace
@@ -50,7 +22,7 @@ private:
 TEST_CASE("a command line is shown as words separated by blanks", "[who]")
 {
     CommandLines lines;
-    const Sleeping program("first");
+    const Program program("first");
     CHECK(lines.last_known(program.image()).empty());
     CHECK(lines.of(program.image()) == "sh -c sleep 60; : first last");
     lines.forget(program.image());
@@ -60,14 +32,14 @@ TEST_CASE("a command line is shown as words separated by blanks", "[who]")
 TEST_CASE("a command line is truncated at 4 KiB", "[who]")
 {
     CommandLines lines;
-    const Sleeping program(std::string(100'000, 'x'));
+    const Program program(std::string(100'000, 'x'));
     CHECK(lines.of(program.image()).size() == 4096);
 }
 
 TEST_CASE("an exited process keeps its last known command line", "[who]")
 {
     CommandLines lines;
-    Sleeping program("first");
+    Program program("first");
     const ImageId image = program.image();
     lines.of(image);
     program.end();

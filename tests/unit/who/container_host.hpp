@@ -4,13 +4,9 @@
 
 #include "who/containers.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
+#include "tests/unit/base/folder.hpp"
+
 #include <nlohmann/json.hpp>
-#include <stdexcept>
-#include <string>
 
 // Initializers of owners and of expected results set only the fields that a test needs; other fields are empty.
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
@@ -24,42 +20,10 @@ inline const std::string other_id = "b7c1d2e3f40516273849506a7b8c9daebfc0d1e2f30
 inline const std::string pause_id = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 inline const std::string pod_uid = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
 
-// The root of a fake host, in a temporary folder.
-class Host {
-public:
-    Host()
-    {
-        std::string name = (std::filesystem::temp_directory_path() / "containers-test.XXXXXX").string();
-        if (!mkdtemp(name.data()))
-            throw std::runtime_error("mkdtemp");
-        root_ = name;
-    }
-    Host(const Host&) = delete;
-    Host(Host&&) = delete;
-    Host& operator=(const Host&) = delete;
-    Host& operator=(Host&&) = delete;
-    ~Host()
-    {
-        std::error_code ignored;
-        std::filesystem::remove_all(root_, ignored);
-    }
-
-    std::filesystem::path path(const std::string& file) const { return root_ / file; }
-    void write(const std::string& file, const std::string& text) const
-    {
-        std::filesystem::create_directories(path(file).parent_path());
-        std::ofstream(path(file), std::ios::binary) << text;
-    }
-    void link(const std::string& file, const std::string& target) const
-    {
-        std::filesystem::create_directories(path(file).parent_path());
-        std::filesystem::create_symlink(target, path(file));
-    }
-    Containers containers() const { return Containers(root_.string()); }
+// The root of a fake host.
+struct Host : Folder {
+    Containers containers() const { return Containers(path()); }
     ContainerNames find(const std::string& container) const { return containers().find({.container_id = container}); }
-
-private:
-    std::filesystem::path root_;
 };
 
 inline std::string task(const std::string& container, const std::string& state = "run/containerd",
@@ -94,6 +58,21 @@ inline std::string oci_config(const json& annotations)
                 {"annotations", annotations},
                 {"linux", {{"cgroupsPath", "kubepods-pod.slice:cri-containerd:x"}, {"resources", json::object()}}}}
         .dump();
+}
+
+// Labels of a container in a pod, as the kubelet passes them to docker and CRI-O.
+inline json pod_labels()
+{
+    return {{"io.kubernetes.container.name", "trainer"},
+            {"io.kubernetes.pod.name", "trainer-0"},
+            {"io.kubernetes.pod.namespace", "ml-team"},
+            {"io.kubernetes.pod.uid", pod_uid}};
+}
+
+inline json operator+(json object, const json& more)
+{
+    object.update(more);
+    return object;
 }
 
 inline json cri_annotations()

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/who/container_host.hpp"
 
-#include <catch2/catch_test_macros.hpp>
 #include <ctime>
-#include <filesystem>
-#include <sys/stat.h>
 
 using namespace gpusnoop;
 using namespace gpusnoop::container_host;
@@ -13,11 +10,11 @@ TEST_CASE("an invalid id is not used in a path", "[containers]")
 {
     const Host host;
     // Files that invalid ids would lead to if they were used in paths.
-    host.write("run/containerd/io.containerd.runtime.v2.task/config.json", oci_config(cri_annotations()));
-    host.write("run/containerd/io.containerd.runtime.v2.task/k8s.io/config.json", oci_config(cri_annotations()));
-    host.write("var/lib/docker/config.v2.json", docker_config("/web", nullptr));
-    host.write("var/lib/docker/containers/config.v2.json", docker_config("/web", nullptr));
-    host.write(task("WEB"), oci_config(cri_annotations()));
+    host.file("run/containerd/io.containerd.runtime.v2.task/config.json", oci_config(cri_annotations()));
+    host.file("run/containerd/io.containerd.runtime.v2.task/k8s.io/config.json", oci_config(cri_annotations()));
+    host.file("var/lib/docker/config.v2.json", docker_config("/web", nullptr));
+    host.file("var/lib/docker/containers/config.v2.json", docker_config("/web", nullptr));
+    host.file(task("WEB"), oci_config(cri_annotations()));
     for (const std::string& bad :
          {std::string(".."), std::string("../../.."), std::string("."), std::string(), "../k8s.io/" + id,
           std::string("WEB"), id + '/', id + '\0', std::string(4096, 'a'), std::string("\xff\xfe")}) {
@@ -30,43 +27,40 @@ TEST_CASE("an invalid id is not used in a path", "[containers]")
 TEST_CASE("unsuitable files are ignored", "[containers]")
 {
     const Host host;
-    std::filesystem::create_directories(host.path(task(id)).parent_path());
-    std::filesystem::create_directories(host.path(docker(id)).parent_path());
     SECTION("a FIFO without a writer")
     {
-        REQUIRE(mkfifo(host.path(task(id)).c_str(), 0600) == 0);
-        REQUIRE(mkfifo(host.path(docker(id)).c_str(), 0600) == 0);
+        host.fifo(task(id));
+        host.fifo(docker(id));
     }
     SECTION("a folder")
     {
-        std::filesystem::create_directories(host.path(task(id)));
-        std::filesystem::create_directories(host.path(docker(id)));
+        host.folder(task(id));
+        host.folder(docker(id));
     }
     SECTION("a link")
     {
-        host.write("elsewhere", oci_config(cri_annotations()));
+        host.file("elsewhere", oci_config(cri_annotations()));
         host.link(task(id), "/elsewhere");
         host.link(docker(id), "/dev/zero");
     }
     SECTION("a folder that is a link to one outside of the root")
     {
         const Host outside;
-        outside.write(id + "/config.json", oci_config(cri_annotations()));
-        std::filesystem::remove_all(host.path(task(id)).parent_path());
-        host.link(task(id).substr(0, task(id).rfind('/')), outside.path(id).string());
+        outside.file(id + "/config.json", oci_config(cri_annotations()));
+        host.link(task(id).substr(0, task(id).rfind('/')), outside.file(id));
         check(host.find(id), {});
     }
     SECTION("a file that is too long")
     {
         const std::string good = oci_config(cri_annotations());
-        host.write(task(id), good + std::string(HostFiles::max_size - good.size(), ' '));
+        host.file(task(id), good + std::string(HostFiles::max_size - good.size(), ' '));
         CHECK(host.find(id).container == "trainer");
-        host.write(task(id), good + std::string(HostFiles::max_size - good.size() + 1, ' '));
+        host.file(task(id), good + std::string(HostFiles::max_size - good.size() + 1, ' '));
     }
     SECTION("a sparse file of many gigabytes")
     {
-        host.write(docker(id), docker_config("/web", nullptr));
-        std::filesystem::resize_file(host.path(docker(id)), uint64_t{1} << 36);
+        host.file(docker(id), docker_config("/web", nullptr));
+        std::filesystem::resize_file(host.file(docker(id)), uint64_t{1} << 36);
     }
     check(host.find(id), {});
     CHECK(host.containers().find_named("web").empty());
@@ -84,46 +78,34 @@ TEST_CASE("malformed JSON is ignored, and takes linear time", "[containers]")
         return text;
     };
     const std::string good = oci_config(cri_annotations());
-    std::vector<std::string> texts = {"",
-                                      "null",
-                                      "\"annotations\"",
-                                      "[]",
-                                      "{",
-                                      "}",
-                                      "]",
-                                      "{\"annotations\"",
-                                      "[\"annotations\",\"io.kubernetes.cri.container-name\",\"x\"]",
-                                      R"({"annotations":"io.kubernetes.cri.container-name"})",
-                                      R"({"annotations":[{"io.kubernetes.cri.container-name":"x"}]})",
-                                      R"({"linux":{"io.kubernetes.cri.container-name":"x"}})",
-                                      R"({"a":{"annotations":{"io.kubernetes.cri.container-name":"x"}}})",
-                                      std::string(100, '\0'),
-                                      "\xff\xfe\xfd",
-                                      good + "x",
-                                      repeated("["),
-                                      repeated("{\"a\":"),
-                                      repeated("[{\"a\":"),
-                                      repeated("1"),
-                                      repeated("\\"),
-                                      "\"" + repeated("\\u0000"),
-                                      "[" + repeated("0,"),
-                                      "{" + repeated("\"annotations\":{},")};
+    std::vector<std::string> texts = {std::string(100, '\0'), good + "x"};
+    for (const char* text : {"", "null", "\"annotations\"", "[]", "{", "}", "]", "{\"annotations\"", "\xff\xfe\xfd"})
+        texts.push_back(text);
+    texts.insert(texts.end(), {R"(["annotations","io.kubernetes.cri.container-name","x"])",
+                               R"({"annotations":"io.kubernetes.cri.container-name"})",
+                               R"({"annotations":[{"io.kubernetes.cri.container-name":"x"}]})",
+                               R"({"linux":{"io.kubernetes.cri.container-name":"x"}})",
+                               R"({"a":{"annotations":{"io.kubernetes.cri.container-name":"x"}}})"});
+    for (const char* piece : {"[", "{\"a\":", "[{\"a\":", "1", "\\"})
+        texts.push_back(repeated(piece));
+    texts.insert(texts.end(),
+                 {"\"" + repeated("\\u0000"), "[" + repeated("0,"), "{" + repeated("\"annotations\":{},")});
     for (size_t length = 0; length < good.size(); length += 7)
         texts.push_back(good.substr(0, length));
     for (const std::string& text : texts) {
         INFO(text.substr(0, 80) << " of " << text.size());
-        host.write(task(id), text);
+        host.file(task(id), text);
         const ContainerNames got = host.find(id);
         CHECK((got == ContainerNames{} || got == ContainerNames{.runtime = "containerd"}));
     }
     for (const std::string& text : texts) {
         INFO(text.substr(0, 80) << " of " << text.size());
-        host.write(task(id), "{}");
-        host.write(docker(id), text);
-        host.write(stored(id), text);
-        host.write("var/lib/containers/storage/overlay-containers/containers.json", text);
-        host.write("etc/docker/daemon.json", text);
-        host.write("etc/passwd", text);
+        host.file(task(id), "{}");
+        host.file(docker(id), text);
+        host.file(stored(id), text);
+        host.file("var/lib/containers/storage/overlay-containers/containers.json", text);
+        host.file("etc/docker/daemon.json", text);
+        host.file("etc/passwd", text);
         CHECK(host.find(id).container.empty());
         CHECK(host.find(id).pod.empty());
     }
@@ -139,24 +121,24 @@ TEST_CASE("values that are not strings are ignored", "[containers]")
         json annotations = cri_annotations();
         for (auto& annotation : annotations)
             annotation = value;
-        host.write(task(id), oci_config(annotations));
+        host.file(task(id), oci_config(annotations));
         check(host.find(id), {.runtime = "containerd"});
 
-        host.write(task(id), oci_config(value.is_object() ? json("x") : value));
+        host.file(task(id), oci_config(value.is_object() ? json("x") : value));
         check(host.find(id), {.runtime = "containerd"});
 
-        host.write(docker(other_id),
-                   json{{"Name", value}, {"Config", {{"Image", value}, {"Labels", value.is_object() ? json() : value}}}}
-                       .dump());
+        host.file(docker(other_id),
+                  json{{"Name", value}, {"Config", {{"Image", value}, {"Labels", value.is_object() ? json() : value}}}}
+                      .dump());
         check(host.find(other_id), {.runtime = "docker"});
-        host.write(docker(other_id), json{{"Name", "/web"}, {"Config", value}}.dump());
+        host.file(docker(other_id), json{{"Name", "/web"}, {"Config", value}}.dump());
         check(host.find(other_id), {.container = "web", .runtime = "docker"});
 
-        host.write("var/lib/containers/storage/overlay-containers/containers.json",
-                   json{{{"id", value}, {"names", value.is_array() ? json() : value}, {"metadata", value}},
-                        {{"id", pause_id}, {"names", value.is_array() ? json() : value}, {"metadata", value}},
-                        value}
-                       .dump());
+        host.file("var/lib/containers/storage/overlay-containers/containers.json",
+                  json{{{"id", value}, {"names", value.is_array() ? json() : value}, {"metadata", value}},
+                       {{"id", pause_id}, {"names", value.is_array() ? json() : value}, {"metadata", value}},
+                       value}
+                      .dump());
         check(host.find(pause_id), {.runtime = "podman"});
     }
 }
@@ -169,7 +151,7 @@ TEST_CASE("long names are truncated, and otherwise unchanged", "[containers]")
     annotations["io.kubernetes.cri.container-name"] = odd;
     annotations["io.kubernetes.cri.sandbox-name"] = std::string(4096, 'p');
     annotations["io.kubernetes.cri.sandbox-namespace"] = std::string(4097, 'n');
-    host.write(task(id), oci_config(annotations));
+    host.file(task(id), oci_config(annotations));
     ContainerNames got = host.find(id);
     CHECK(got.container == odd);
     CHECK(got.pod == std::string(4096, 'p'));
@@ -177,12 +159,12 @@ TEST_CASE("long names are truncated, and otherwise unchanged", "[containers]")
     CHECK(got.image == "nvcr.io/nvidia/pytorch:24.05-py3");
 
     // Text that is not UTF-8 is not JSON.
-    host.write(task(id), R"({"annotations":{"io.kubernetes.cri.container-name":")"
-                         "\xff"
-                         R"("}})");
+    host.file(task(id), R"({"annotations":{"io.kubernetes.cri.container-name":")"
+                        "\xff"
+                        R"("}})");
     check(host.find(id), {});
     // A duplicate key.
-    host.write(task(id), R"({"annotations":{"nerdctl/name":"first","nerdctl/name":"second"}})");
+    host.file(task(id), R"({"annotations":{"nerdctl/name":"first","nerdctl/name":"second"}})");
     CHECK(host.find(id).container == "first");
 
     // File names may contain any bytes.

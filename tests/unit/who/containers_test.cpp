@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/who/container_host.hpp"
 
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <chrono>
-#include <filesystem>
 #include <thread>
 
 using namespace gpusnoop;
@@ -30,17 +28,13 @@ json cri_sandbox_annotations()
 
 json crio_annotations()
 {
-    return {{"io.container.manager", "cri-o"},
-            {"io.kubernetes.container.name", "trainer"},
-            {"io.kubernetes.cri-o.ContainerID", id},
-            {"io.kubernetes.cri-o.ContainerType", "container"},
-            {"io.kubernetes.cri-o.ImageName", "quay.io/ml/trainer:7"},
-            {"io.kubernetes.cri-o.Metadata", R"({"name":"trainer"})"},
-            {"io.kubernetes.cri-o.Name", "k8s_trainer_trainer-0_ml-team_" + pod_uid + "_0"},
-            {"io.kubernetes.cri-o.SandboxID", pause_id},
-            {"io.kubernetes.pod.name", "trainer-0"},
-            {"io.kubernetes.pod.namespace", "ml-team"},
-            {"io.kubernetes.pod.uid", pod_uid}};
+    return pod_labels() + json{{"io.container.manager", "cri-o"},
+                               {"io.kubernetes.cri-o.ContainerID", id},
+                               {"io.kubernetes.cri-o.ContainerType", "container"},
+                               {"io.kubernetes.cri-o.ImageName", "quay.io/ml/trainer:7"},
+                               {"io.kubernetes.cri-o.Metadata", R"({"name":"trainer"})"},
+                               {"io.kubernetes.cri-o.Name", "k8s_trainer_trainer-0_ml-team_" + pod_uid + "_0"},
+                               {"io.kubernetes.cri-o.SandboxID", pause_id}};
 }
 
 json stored_entry(const std::string& container, const std::string& name, const std::string& image)
@@ -78,12 +72,12 @@ TEST_CASE("a container of containerd in a pod", "[containers]")
          {"run/containerd", "run/k3s/containerd", "var/snap/microk8s/common/run/containerd", "run/k0s/containerd"}) {
         INFO(state);
         const Host host;
-        host.write(task(id, state), oci_config(cri_annotations()));
-        host.write(task(pause_id, state), oci_config(cri_sandbox_annotations()));
+        host.file(task(id, state), oci_config(cri_annotations()));
+        host.file(task(pause_id, state), oci_config(cri_sandbox_annotations()));
         check(host.find(id), trainer("containerd", "nvcr.io/nvidia/pytorch:24.05-py3"));
         json annotations = cri_annotations(); // plus an annotation of the pod that containerd passes on
         annotations["example.com/team"] = "speech";
-        host.write(task(id, state), oci_config(annotations));
+        host.file(task(id, state), oci_config(annotations));
         CHECK(host.find(id).labels == std::vector<std::string>{"example.com/team=speech"});
         check(host.find(pause_id), sandbox("containerd", "registry.k8s.io/pause:3.9"));
         check(host.find(other_id), {});
@@ -93,10 +87,10 @@ TEST_CASE("a container of containerd in a pod", "[containers]")
 TEST_CASE("containers of nerdctl, ctr and docker's own containerd", "[containers]")
 {
     const Host host;
-    host.write(task(id, "run/containerd", "default"),
-               oci_config({{"nerdctl/name", "tuner"}, {"nerdctl/namespace", "default"}}));
-    host.write(task(other_id, "run/containerd", "moby"), oci_config(json::object()));
-    host.write(task(pause_id, "run/containerd", "ci"), oci_config(json::object()));
+    host.file(task(id, "run/containerd", "default"),
+              oci_config({{"nerdctl/name", "tuner"}, {"nerdctl/namespace", "default"}}));
+    host.file(task(other_id, "run/containerd", "moby"), oci_config(json::object()));
+    host.file(task(pause_id, "run/containerd", "ci"), oci_config(json::object()));
     check(host.find(id), {.container = "tuner", .runtime = "containerd"});
     check(host.find(other_id), {});
     check(host.find(pause_id), {.runtime = "containerd"});
@@ -106,51 +100,45 @@ TEST_CASE("containers of nerdctl, ctr and docker's own containerd", "[containers
 TEST_CASE("a container of CRI-O", "[containers]")
 {
     const Host host;
-    host.write(stored(id), oci_config(crio_annotations()));
-    host.write(stored(pause_id), oci_config({{"io.container.manager", "cri-o"},
-                                             {"io.kubernetes.container.name", "POD"},
-                                             {"io.kubernetes.cri-o.ContainerType", "sandbox"},
-                                             {"io.kubernetes.pod.name", "trainer-0"},
-                                             {"io.kubernetes.pod.namespace", "ml-team"},
-                                             {"io.kubernetes.pod.uid", pod_uid}}));
+    host.file(stored(id), oci_config(crio_annotations()));
+    host.file(stored(pause_id), oci_config(pod_labels() + json{{"io.container.manager", "cri-o"},
+                                                               {"io.kubernetes.container.name", "POD"},
+                                                               {"io.kubernetes.cri-o.ContainerType", "sandbox"}}));
     check(host.find(id), trainer("cri-o", "quay.io/ml/trainer:7"));
     check(host.find(pause_id), sandbox("cri-o", ""));
 
     SECTION("the pod's labels are in the record of its sandbox")
     {
         const json labels = {{"team", "speech"}, {"io.kubernetes.pod.name", "trainer-0"}};
-        host.write(stored(pause_id), oci_config({{"io.container.manager", "cri-o"},
-                                                 {"io.kubernetes.cri-o.ContainerType", "sandbox"},
-                                                 {"io.kubernetes.cri-o.Labels", labels.dump()}}));
+        host.file(stored(pause_id), oci_config({{"io.container.manager", "cri-o"},
+                                                {"io.kubernetes.cri-o.ContainerType", "sandbox"},
+                                                {"io.kubernetes.cri-o.Labels", labels.dump()}}));
         CHECK(host.find(id).labels == std::vector<std::string>{"team=speech"});
         CHECK(host.find(id).container == "trainer");
     }
     SECTION("labels only in one annotation")
     {
-        const json labels = {{"io.kubernetes.container.name", "trainer"},
-                             {"io.kubernetes.pod.name", "trainer-0"},
-                             {"io.kubernetes.pod.namespace", "ml-team"},
-                             {"io.kubernetes.pod.uid", pod_uid},
-                             {"io.kubernetes.cri-o.Labels", R"({"io.kubernetes.pod.name":"deeper"})"}};
-        host.write(stored(id),
-                   oci_config({{"io.container.manager", "cri-o"}, {"io.kubernetes.cri-o.Labels", labels.dump()}}));
+        const json labels =
+            pod_labels() + json{{"io.kubernetes.cri-o.Labels", R"({"io.kubernetes.pod.name":"deeper"})"}};
+        host.file(stored(id),
+                  oci_config({{"io.container.manager", "cri-o"}, {"io.kubernetes.cri-o.Labels", labels.dump()}}));
         check(host.find(id), trainer("cri-o", ""));
     }
     SECTION("only CRI-O's own name")
     {
-        host.write(stored(id),
-                   oci_config({{"io.container.manager", "cri-o"},
-                               {"io.kubernetes.cri-o.Name", "k8s_trainer_trainer-0_ml-team_" + pod_uid + "_12"}}));
+        host.file(stored(id),
+                  oci_config({{"io.container.manager", "cri-o"},
+                              {"io.kubernetes.cri-o.Name", "k8s_trainer_trainer-0_ml-team_" + pod_uid + "_12"}}));
         check(host.find(id), trainer("cri-o", ""));
     }
     SECTION("only the list of containers in the storage folder")
     {
-        std::filesystem::remove_all(host.path("run"));
-        host.write("var/lib/containers/storage/overlay-containers/containers.json",
-                   json{stored_entry(pause_id, "k8s_POD_trainer-0_ml-team_" + pod_uid + "_0", "pause:3.9"),
-                        stored_entry(other_id, "k8s_trainer-0_ml-team_" + pod_uid + "_1", "pause:3.9"),
-                        stored_entry(id, "k8s_trainer_trainer-0_ml-team_" + pod_uid + "_0", "quay.io/ml/trainer:7")}
-                       .dump());
+        std::filesystem::remove_all(host.file("run"));
+        host.file("var/lib/containers/storage/overlay-containers/containers.json",
+                  json{stored_entry(pause_id, "k8s_POD_trainer-0_ml-team_" + pod_uid + "_0", "pause:3.9"),
+                       stored_entry(other_id, "k8s_trainer-0_ml-team_" + pod_uid + "_1", "pause:3.9"),
+                       stored_entry(id, "k8s_trainer_trainer-0_ml-team_" + pod_uid + "_0", "quay.io/ml/trainer:7")}
+                      .dump());
         check(host.find(id), trainer("cri-o", "quay.io/ml/trainer:7"));
         check(host.find(pause_id), sandbox("cri-o", "pause:3.9"));
         check(host.find(other_id), sandbox("cri-o", "pause:3.9"));
@@ -179,10 +167,10 @@ TEST_CASE("names are read from the kubelet's log files", "[containers]")
     }
     SECTION("the folder of a pod")
     {
-        std::filesystem::create_directories(host.path("var/log/pods/ml-team_trainer-0_" + pod_uid + "/trainer"));
-        std::filesystem::create_directories(host.path("var/log/pods/kube-system_etcd-n1_" + static_uid + "/etcd"));
-        std::filesystem::create_directories(host.path("var/log/pods/kube-system_etcd-n1_" + static_uid + "/init"));
-        std::filesystem::create_directories(host.path("var/log/pods/kube-system_" + pod_uid));
+        host.folder("var/log/pods/ml-team_trainer-0_" + pod_uid + "/trainer");
+        host.folder("var/log/pods/kube-system_etcd-n1_" + static_uid + "/etcd");
+        host.folder("var/log/pods/kube-system_etcd-n1_" + static_uid + "/init");
+        host.folder("var/log/pods/kube-system_" + pod_uid);
         check(host.containers().find({.container_id = id, .pod_uid = pod_uid}), trainer("", ""));
         check(host.containers().find({.pod_uid = pod_uid}),
               {.pod = "trainer-0", .pod_namespace = "ml-team", .pod_uid = pod_uid});
@@ -191,8 +179,8 @@ TEST_CASE("names are read from the kubelet's log files", "[containers]")
     }
     SECTION("a sandbox has no container name")
     {
-        std::filesystem::create_directories(host.path("var/log/pods/ml-team_trainer-0_" + pod_uid + "/trainer"));
-        host.write(task(pause_id), oci_config({{"io.kubernetes.cri.container-type", "sandbox"}}));
+        host.folder("var/log/pods/ml-team_trainer-0_" + pod_uid + "/trainer");
+        host.file(task(pause_id), oci_config({{"io.kubernetes.cri.container-type", "sandbox"}}));
         check(host.containers().find({.container_id = pause_id, .pod_uid = pod_uid}), sandbox("containerd", ""));
     }
 }
@@ -204,7 +192,7 @@ TEST_CASE("a container of docker", "[containers]")
         GENERATE_COPY(as<std::string>{}, "var/lib/docker", "var/snap/docker/common/var-lib-docker");
     SECTION("on its own")
     {
-        host.write(docker(id, root), docker_config("/brave_turing", {{"com.docker.compose.service", "web"}}));
+        host.file(docker(id, root), docker_config("/brave_turing", {{"com.docker.compose.service", "web"}}));
         check(host.find(id), {.container = "brave_turing", .runtime = "docker", .image = "pytorch:2.3"});
         CHECK(host.find(id).labels == std::vector<std::string>{"com.docker.compose.service=web"});
         CHECK(host.containers().find_named("brave_turing") == std::set<Named>{{id, {}}});
@@ -214,17 +202,12 @@ TEST_CASE("a container of docker", "[containers]")
     }
     SECTION("in a pod")
     {
-        const json labels = {{"io.kubernetes.container.name", "trainer"},
-                             {"io.kubernetes.docker.type", "container"},
-                             {"io.kubernetes.pod.name", "trainer-0"},
-                             {"io.kubernetes.pod.namespace", "ml-team"},
-                             {"io.kubernetes.pod.uid", pod_uid}};
-        json pause_labels = labels;
-        pause_labels["io.kubernetes.container.name"] = "POD";
-        pause_labels["io.kubernetes.docker.type"] = "podsandbox";
-        host.write(docker(id, root), docker_config("/k8s_trainer_trainer-0_ml-team_" + pod_uid + "_0", labels));
-        host.write(docker(pause_id, root),
-                   docker_config("/k8s_POD_trainer-0_ml-team_" + pod_uid + "_0", pause_labels, "pause:3.9"));
+        const json labels = pod_labels() + json{{"io.kubernetes.docker.type", "container"}};
+        const json pause_labels =
+            pod_labels() + json{{"io.kubernetes.container.name", "POD"}, {"io.kubernetes.docker.type", "podsandbox"}};
+        host.file(docker(id, root), docker_config("/k8s_trainer_trainer-0_ml-team_" + pod_uid + "_0", labels));
+        host.file(docker(pause_id, root),
+                  docker_config("/k8s_POD_trainer-0_ml-team_" + pod_uid + "_0", pause_labels, "pause:3.9"));
         check(host.find(id), trainer("docker", "pytorch:2.3"));
         check(host.find(pause_id), sandbox("docker", "pause:3.9"));
         const auto pod = host.containers().find_pod("ml-team", "trainer-0");
@@ -233,9 +216,9 @@ TEST_CASE("a container of docker", "[containers]")
     }
     SECTION("names with underscores that are not from a kubelet")
     {
-        host.write(docker(id, root), docker_config("/k8s_my_test_box", json::object()));
+        host.file(docker(id, root), docker_config("/k8s_my_test_box", json::object()));
         check(host.find(id), {.container = "k8s_my_test_box", .runtime = "docker", .image = "pytorch:2.3"});
-        host.write(docker(id, root), docker_config("/not_k8s_but_many_parts_here", nullptr));
+        host.file(docker(id, root), docker_config("/not_k8s_but_many_parts_here", nullptr));
         check(host.find(id), {.container = "not_k8s_but_many_parts_here", .runtime = "docker", .image = "pytorch:2.3"});
     }
 }
@@ -243,10 +226,10 @@ TEST_CASE("a container of docker", "[containers]")
 TEST_CASE("a late answer about a user's container is not used for root's container with the same id", "[containers]")
 {
     const Host host;
-    host.write(docker(id), docker_config("/of_root", nullptr));
+    host.file(docker(id), docker_config("/of_root", nullptr));
     WaitBudget waits;
     waits.use(0, 0, 1h, WaitBudget::Clock::now()); // uses up the time that find() may wait
-    ContainerLookup lookup(host.path("").string(), &waits);
+    ContainerLookup lookup(host.path(), &waits);
     const auto answer_to = [&](const CgroupOwner& owner) {
         std::optional<ContainerNames> names;
         for (int i = 0; i < 2000 && !(names = lookup.find(owner)); i++)
@@ -265,13 +248,13 @@ TEST_CASE("docker's data in another folder", "[containers]")
     const Host host;
     SECTION("set in the daemon's configuration")
     {
-        host.write("etc/docker/daemon.json", R"({"debug": true, "data-root": "/data/docker"})");
-        host.write(docker(id, "data/docker"), docker_config("/web", nullptr));
+        host.file("etc/docker/daemon.json", R"({"debug": true, "data-root": "/data/docker"})");
+        host.file(docker(id, "data/docker"), docker_config("/web", nullptr));
     }
     SECTION("behind a link, which is relative to the host's root")
     {
         host.link("var/lib/docker", "/data/docker");
-        host.write(docker(id, "data/docker"), docker_config("/web", nullptr));
+        host.file(docker(id, "data/docker"), docker_config("/web", nullptr));
     }
     check(host.find(id), {.container = "web", .runtime = "docker", .image = "pytorch:2.3"});
 }
@@ -281,14 +264,14 @@ TEST_CASE("a container of podman", "[containers]")
     const Host host;
     const std::string storage = "var/lib/containers/storage";
     const std::string list = GENERATE_COPY(as<std::string>{}, "containers.json", "volatile-containers.json");
-    host.write(storage + "/overlay-containers/" + list,
-               json{stored_entry(other_id, "other", "docker.io/library/busybox:1"),
-                    stored_entry(id, "tuner", "docker.io/pytorch/pytorch:2.3"),
-                    {{"id", pause_id}, {"names", nullptr}}}
-                   .dump());
+    host.file(storage + "/overlay-containers/" + list,
+              json{stored_entry(other_id, "other", "docker.io/library/busybox:1"),
+                   stored_entry(id, "tuner", "docker.io/pytorch/pytorch:2.3"),
+                   {{"id", pause_id}, {"names", nullptr}}}
+                  .dump());
     check(host.find(pause_id), {.runtime = "podman"});
     check(host.find(id), {.container = "tuner", .runtime = "podman", .image = "docker.io/pytorch/pytorch:2.3"});
-    host.write(stored(id, storage), oci_config({{"io.container.manager", "libpod"}}));
+    host.file(stored(id, storage), oci_config({{"io.container.manager", "libpod"}}));
     check(host.find(id), {.container = "tuner", .runtime = "podman", .image = "docker.io/pytorch/pytorch:2.3"});
     CHECK(host.containers().find_named("tuner") == std::set<Named>{{id, {}}});
     CHECK(host.containers().find_named("other") == std::set<Named>{{other_id, {}}});
@@ -298,11 +281,11 @@ TEST_CASE("rootless containers are recorded in the home of their user", "[contai
 {
     const Host host;
     const std::string alice = "home/alice/.local/share/";
-    host.write("etc/passwd", passwd);
-    std::filesystem::create_directories(host.path("run/user/1000"));
-    host.write(alice + "containers/storage/overlay-containers/containers.json",
-               json{stored_entry(id, "tuner", "busybox:1")}.dump());
-    host.write(docker(other_id, alice + "docker"), docker_config("/web", nullptr));
+    host.file("etc/passwd", passwd);
+    host.folder("run/user/1000");
+    host.file(alice + "containers/storage/overlay-containers/containers.json",
+              json{stored_entry(id, "tuner", "busybox:1")}.dump());
+    host.file(docker(other_id, alice + "docker"), docker_config("/web", nullptr));
     const Containers containers = host.containers();
 
     const auto find = [&](const std::string& container, uint32_t uid) {
@@ -319,42 +302,37 @@ TEST_CASE("rootless containers are recorded in the home of their user", "[contai
 
     SECTION("the home folder itself may be a link")
     {
-        std::filesystem::rename(host.path("home"), host.path("homes"));
+        std::filesystem::rename(host.file("home"), host.file("homes"));
         host.link("home", "/homes");
         check(find(other_id, 1000), {.container = "web", .runtime = "docker", .image = "pytorch:2.3"});
     }
     SECTION("links inside of a home are not followed")
     {
         const std::string target = GENERATE_COPY(as<std::string>{}, "../../../../../secret", "/secret", "docker2");
-        host.write(docker(other_id, "secret"), docker_config("/secret", nullptr));
-        host.write(docker(other_id, "home/alice/secret"), docker_config("/secret", nullptr));
-        host.write(docker(other_id, alice + "docker2"), docker_config("/secret", nullptr));
-        std::filesystem::remove_all(host.path(alice + "docker"));
+        host.file(docker(other_id, "secret"), docker_config("/secret", nullptr));
+        host.file(docker(other_id, "home/alice/secret"), docker_config("/secret", nullptr));
+        host.file(docker(other_id, alice + "docker2"), docker_config("/secret", nullptr));
+        std::filesystem::remove_all(host.file(alice + "docker"));
         host.link(alice + "docker", target);
         check(find(other_id, 1000), {});
         CHECK(containers.find_named("secret").empty());
     }
     SECTION("records in a home cannot name a pod, and do not affect root's containers")
     {
-        const json labels = {{"io.kubernetes.container.name", "trainer"},
-                             {"io.kubernetes.pod.name", "trainer-0"},
-                             {"io.kubernetes.pod.namespace", "ml-team"},
-                             {"io.kubernetes.pod.uid", pod_uid},
-                             {"team", "a"}};
-        host.write(docker(other_id, alice + "docker"), docker_config("/web", labels));
+        host.file(docker(other_id, alice + "docker"), docker_config("/web", pod_labels() + json{{"team", "a"}}));
         const ContainerNames got = find(other_id, 1000);
         check(got, {.container = "trainer", .runtime = "docker", .image = "pytorch:2.3"});
         CHECK(got.labels.empty());
         CHECK(containers.find_pod("ml-team", "trainer-0").uids.empty());
         CHECK(containers.find_pod("ml-team", "trainer-0").container_ids.empty());
-        host.write(docker(other_id), docker_config("/train-0", nullptr));
+        host.file(docker(other_id), docker_config("/train-0", nullptr));
         check(find(other_id, 1000), {.container = "trainer", .runtime = "docker", .image = "pytorch:2.3"});
         CHECK(containers.find({.container_id = other_id}).container == "train-0");
         CHECK(containers.find({.container_id = other_id, .node_id = pause_id}).container.empty());
     }
     SECTION("homes of users without a session are not searched")
     {
-        std::filesystem::remove_all(host.path("run/user/1000"));
+        std::filesystem::remove_all(host.file("run/user/1000"));
         CHECK(containers.find_named("tuner").empty());
     }
 }
@@ -362,10 +340,10 @@ TEST_CASE("rootless containers are recorded in the home of their user", "[contai
 TEST_CASE("later sources fill fields that earlier ones left empty", "[containers]")
 {
     const Host host;
-    host.write(task(id), oci_config({{"io.kubernetes.cri.container-type", "container"},
-                                     {"io.kubernetes.cri.sandbox-name", "trainer-0"}}));
+    host.file(task(id), oci_config({{"io.kubernetes.cri.container-type", "container"},
+                                    {"io.kubernetes.cri.sandbox-name", "trainer-0"}}));
     host.link("var/log/containers/not-me_ml-team_trainer-" + id + ".log", "/nowhere");
-    host.write(docker(id), docker_config("/not-me", nullptr, "image-of-docker"));
+    host.file(docker(id), docker_config("/not-me", nullptr, "image-of-docker"));
     check(host.containers().find({.runtime = "cri-o", .container_id = id, .pod_uid = pod_uid}),
           trainer("containerd", "image-of-docker"));
 }
@@ -376,18 +354,18 @@ TEST_CASE("the ids of a pod", "[containers]")
     const std::string second_uid = "ffffffff-0000-1111-2222-333333333333";
     const std::string crio_id(64, 'c');
     const std::string linked_id(64, 'd');
-    host.write(task(id), oci_config(cri_annotations()));
-    host.write(task(pause_id, "run/k3s/containerd"), oci_config(cri_sandbox_annotations()));
-    host.write(stored(crio_id), oci_config(crio_annotations()));
+    host.file(task(id), oci_config(cri_annotations()));
+    host.file(task(pause_id, "run/k3s/containerd"), oci_config(cri_sandbox_annotations()));
+    host.file(stored(crio_id), oci_config(crio_annotations()));
     host.link("var/log/containers/trainer-0_ml-team_sidecar-" + linked_id + ".log", "/nowhere");
     host.link("var/log/containers/trainer-0_ml-team_trainer-with-a-name-cut-sho.log", "/nowhere");
     host.link("var/log/containers/trainer-0_other-team_trainer-" + std::string(64, 'e') + ".log", "/nowhere");
     host.link("var/log/containers/trainer-00_ml-team_trainer-" + std::string(64, 'f') + ".log", "/nowhere");
-    std::filesystem::create_directories(host.path("var/log/pods/ml-team_trainer-0_" + second_uid));
-    std::filesystem::create_directories(host.path("var/log/pods/ml-team_trainer-0_not an id"));
-    std::filesystem::create_directories(host.path("var/log/pods/ml-team_trainer-1_" + static_uid));
+    host.folder("var/log/pods/ml-team_trainer-0_" + second_uid);
+    host.folder("var/log/pods/ml-team_trainer-0_not an id");
+    host.folder("var/log/pods/ml-team_trainer-1_" + static_uid);
 
-    host.write(docker(std::string(64, 'a')), docker_config("/in-no-pod", nullptr));
+    host.file(docker(std::string(64, 'a')), docker_config("/in-no-pod", nullptr));
 
     const auto pod = host.containers().find_pod("ml-team", "trainer-0");
     CHECK(pod.uids == std::set<std::string>{pod_uid, second_uid});
@@ -418,7 +396,7 @@ TEST_CASE("GPUs in a container's configuration", "[containers]")
 {
     Host host;
     json config = json::parse(oci_config(cri_annotations()));
-    CHECK((host.write(task(id), config.dump()), host.find(id).visible_devices) == "all");
+    CHECK((host.file(task(id), config.dump()), host.find(id).visible_devices) == "all");
     config["process"]["env"] = {"A=NVIDIA_VISIBLE_DEVICES=1", "NVIDIA_VISIBLE_DEVICES=GPU-1b2c,2",
                                 "NVIDIA_VISIBLE_DEVICES=3"};
     config["linux"]["devices"] = {{{"path", "/dev/nvidia3"}},
@@ -427,13 +405,13 @@ TEST_CASE("GPUs in a container's configuration", "[containers]")
                                   {{"path", "/dev/nvidia99999999999"}},
                                   {{"path", "/dev/nvidia-caps/nvidia-cap21"}},
                                   {{"path", 7}}};
-    host.write(task(id), config.dump());
+    host.file(task(id), config.dump());
     CHECK(host.find(id).visible_devices == "GPU-1b2c,2");
     CHECK(host.find(id).gpu_files == std::vector<uint32_t>{3, 12});
     CHECK(host.find(id).cap_files == std::vector<uint32_t>{21});
     json of_docker = json::parse(docker_config("/trainer", json::object()));
     of_docker["Config"]["Env"] = {"NVIDIA_VISIBLE_DEVICES=0"};
     Host other;
-    other.write(docker(id), of_docker.dump());
+    other.file(docker(id), of_docker.dump());
     CHECK(other.find(id).visible_devices == "0");
 }

@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "who/host_files.hpp"
 
-#include "tests/unit/who/container_host.hpp"
+#include "tests/unit/base/folder.hpp"
 
 #include <algorithm>
-#include <catch2/catch_test_macros.hpp>
-#include <sys/stat.h>
 
+using gpusnoop::Folder;
 using gpusnoop::HostFiles;
-using gpusnoop::container_host::Host;
 
 TEST_CASE("only regular files are read, and hidden files are not listed", "[containers]")
 {
-    const Host host;
-    host.write("folder/file", "text");
-    host.write("folder/.hidden", "text");
+    const Folder host;
+    host.file("folder/file", "text");
+    host.file("folder/.hidden", "text");
     host.link("folder/link", "file");
-    REQUIRE(mkfifo(host.path("folder/fifo").c_str(), 0600) == 0);
-    const HostFiles files(host.path("").string());
+    host.fifo("folder/fifo");
+    const HostFiles files(host.path());
     CHECK(files.read("folder/file") == "text");
     CHECK(files.read("/folder/file") == "text");
     CHECK(files.read("../folder/../../folder/file") == "text"); // ".." cannot leave the root
