@@ -22,10 +22,10 @@ namespace {
 
 const image process{100, 7};
 
-call_key kernel(uint64_t number, uint32_t tid = 0)
+call_key kernel(uint64_t number, uint32_t tid = 0, const image& who = process)
 {
     call_key key{};
-    key.image = process;
+    key.image = who;
     key.kind = KIND_LAUNCH;
     key.duration = BUCKET_NONE;
     key.stack = -1;
@@ -110,6 +110,12 @@ struct Table {
         machine = made.get();
         table.emplace(std::move(made), own_maxima);
     }
+    // Makes a call of each of `kernels` kernels.
+    void fill(uint64_t kernels) const
+    {
+        for (uint64_t number = 0; number < kernels; number++)
+            REQUIRE(machine->call(kernel(number), 0));
+    }
     // Adds the drained calls to `counted`, and returns the longest duration.
     uint64_t drain()
     {
@@ -153,8 +159,7 @@ TEST_CASE("a week of new kernels on 256 CPUs is counted exactly in a table that 
 TEST_CASE("no call is lost if its program is preempted during the switch of generations")
 {
     Table t(16, 4);
-    for (uint64_t number = 0; number < 12; number++)
-        REQUIRE(t.machine->call(kernel(number), 0));
+    t.fill(12);
     t.machine->begin(kernel(3), 1);
     t.drain();
     CHECK(t.machine->switches == 1);
@@ -213,8 +218,7 @@ TEST_CASE("a table whose generation cannot be switched keeps its rows")
 {
     Table t(16, 4);
     t.machine->refuses = true;
-    for (uint64_t number = 0; number < 14; number++)
-        REQUIRE(t.machine->call(kernel(number), 0));
+    t.fill(14);
     t.drain();
     t.drain();
     CHECK(t.machine->switches == 1);
@@ -229,8 +233,7 @@ TEST_CASE("rows of an exited process are removed from both generations")
 {
     Table t(16, 4);
     t.machine->refuses = true;
-    for (uint64_t number = 0; number < 12; number++)
-        REQUIRE(t.machine->call(kernel(number), 0));
+    t.fill(12);
     t.drain();
     REQUIRE(t.machine->call(kernel(1), 0));
     t.table->retire(process);
@@ -308,11 +311,8 @@ TEST_CASE("a report of more rows than the limit has the same sums")
     CHECK(sums.merged() == 3600);
     CHECK(sums.rows().back().key.image == process);
     CHECK(sums.rows().back().key.tid == 0);
-    for (uint32_t pid = 1; pid < 1000; pid++) {
-        call_key key = kernel(1);
-        key.image = {pid, 1};
-        add(key);
-    }
+    for (uint32_t pid = 1; pid < 1000; pid++)
+        add(kernel(1, 0, {pid, 1}));
     CHECK(sums.rows().size() <= 201);
     sums.clear();
     CHECK(sums.rows().empty());
@@ -322,19 +322,14 @@ TEST_CASE("a report of more rows than the limit has the same sums")
 TEST_CASE("if a process creates many rows, its rows are merged, but not those of other processes")
 {
     CallSums sums(160);
-    const auto add = [&](uint32_t pid, uint64_t number) {
-        call_key key = kernel(number);
-        key.image = {pid, 1};
-        sums.add({.key = key, .stats = {{1}}});
+    const auto add = [&](uint32_t pid, uint64_t first, uint64_t last) {
+        for (uint64_t number = first; number <= last; number++)
+            sums.add({.key = kernel(number, 0, {pid, 1}), .stats = {{1}}});
     };
-    for (uint64_t number = 1; number <= 1000; number++)
-        add(1, number);
-    for (uint64_t number = 1; number <= 50; number++)
-        add(2, number);
-    for (uint64_t number = 1001; number <= 2000; number++)
-        add(1, number);
-    for (uint64_t number = 1; number <= 50; number++)
-        add(3, number);
+    add(1, 1, 1000);
+    add(2, 1, 50);
+    add(1, 1001, 2000);
+    add(3, 1, 50);
     std::map<uint32_t, uint64_t> calls, rows;
     for (const CallDelta& row : sums.rows()) {
         calls[row.key.image.pid] += row[CALL_COUNT];
@@ -349,11 +344,8 @@ TEST_CASE("merge() keeps the sums of processes")
 {
     CallSums sums;
     for (uint32_t pid = 1; pid <= 10; pid++)
-        for (uint64_t number = 0; number < 5; number++) {
-            call_key key = kernel(number);
-            key.image = {pid, 1};
-            sums.add({.key = key, .stats = {{3}}});
-        }
+        for (uint64_t number = 0; number < 5; number++)
+            sums.add({.key = kernel(number, 0, {pid, 1}), .stats = {{3}}});
     sums.merge({{1, 1}, {2, 1}});
     CHECK(sums.rows().size() == 41);
     CHECK(sums.merged() == 30);
