@@ -35,7 +35,7 @@ using namespace std::chrono_literals;
 enum pt_regs_word { BP = 4, BX = 5, R9 = 8, R8 = 9, AX = 10, CX = 11, DX = 12, SI = 13, DI = 14, IP = 16, SP = 19 };
 constexpr pt_regs_word argument_registers[] = {DI, SI, DX, CX, R8, R9};
 
-constexpr uint64_t return_address = 0x00401234;
+constexpr uint64_t return_addresses = 0x00401234;
 constexpr uint64_t function_address = 0x7f0012340000;
 constexpr size_t stack_words = 8192, frame_words = 64;
 
@@ -77,7 +77,7 @@ void store(uint64_t& word, uint8_t part, uint64_t value)
 
 } // namespace
 
-FakeRun::FakeRun(const std::string& words)
+FakeRun::FakeRun(const std::string& words, const std::map<std::string, uint32_t>& entries)
 {
     quiet_libbpf();
     std::istringstream stream(words);
@@ -99,6 +99,8 @@ FakeRun::FakeRun(const std::string& words)
     const Linker linker(object, Tier::perf, plan_.hooks, [] {});
     tool_->prepare(plan_.probes, {.tier = Tier::perf});
     bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "ring"), options.ring_mb << 20);
+    for (const auto& [map, count] : entries)
+        bpf_map__set_max_entries(bpf_object__find_map_by_name(object, map.c_str()), count);
     tool_->load_programs(false);
     tool_->load();
     const int shared = bpf_object__find_map_fd_by_name(object, ".data.fake");
@@ -156,8 +158,8 @@ uint64_t FakeRun::push(std::optional<size_t> probe)
         throw std::length_error("too many nested calls");
     uint64_t* const top = &own.words->at(stack_words - frame_words * (own.frames.size() + 1));
     std::fill_n(top, frame_words / 2, 0xaaaaaaaaaaaaaaaa);
-    *top = return_address + own.frames.size();
-    own.frames.push_back({probe, reinterpret_cast<uint64_t>(top)});
+    *top = return_addresses + (probe ? *probe + 1 : 0) * 256 + own.frames.size(); // each function has its own callers
+    own.frames.push_back({probe, reinterpret_cast<uint64_t>(top), *top});
     return own.frames.back().sp;
 }
 
@@ -231,7 +233,7 @@ void FakeRun::leave(uint64_t result)
     own.frames.pop_back();
     hit_->registers[AX] = result;
     hit_->registers[SP] = frame.sp + 8;
-    hit_->registers[IP] = return_address + own.frames.size();
+    hit_->registers[IP] = frame.return_address;
     run(frame.probe, "return");
 }
 
@@ -284,7 +286,9 @@ std::vector<json> FakeRun::report()
             run_plan_.hooks.after_print(output);
         output_ = nullptr;
     });
-    std::erase_if(records, [](const json& record) { return record["type"] != "row" && record["type"] != "event"; });
+    std::erase_if(records, [](const json& record) {
+        return record["type"] != "row" && record["type"] != "event" && record["type"] != "hist";
+    });
     return records;
 }
 

@@ -34,8 +34,9 @@ using Arguments = std::map<argument, uint64_t>;
 
 class FakeRun {
 public:
-    // words: a command line, such as "cudalaunch --by kernel". Throws Error or UsageError.
-    explicit FakeRun(const std::string& words);
+    // words: a command line, such as "cudalaunch --by kernel". entries: capacities of BPF maps, to test full maps.
+    // Throws Error or UsageError.
+    explicit FakeRun(const std::string& words, const std::map<std::string, uint32_t>& entries = {});
     FakeRun(const FakeRun&) = delete;
     FakeRun& operator=(const FakeRun&) = delete;
     ~FakeRun();
@@ -62,7 +63,7 @@ public:
     // Makes the memory block with the next call's arguments unreadable, unless it is on the stack.
     void break_memory() { block_is_broken_ = true; }
 
-    // Prints a report. Returns its rows or, with -e, its lines.
+    // Prints a report. Returns its rows or, with -e, its lines or, with -H, its histograms.
     std::vector<json> report();
     // Events that were lost since the last call of this function, by their names in JSON.
     std::map<std::string, uint64_t> losses();
@@ -78,7 +79,7 @@ public:
 private:
     struct Frame {
         std::optional<size_t> probe; // nullopt: the tool has no probe on the function
-        uint64_t sp;
+        uint64_t sp, return_address;
     };
     struct Stack {
         std::unique_ptr<std::vector<uint64_t>> words;
