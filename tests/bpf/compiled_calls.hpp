@@ -16,6 +16,10 @@ struct CompiledCall {
     std::shared_ptr<abi::Call> call;
     // Values that the caller passed, by `enum argument`. Of an array of structures, one map per element.
     std::vector<std::map<int, uint64_t>> passed;
+
+    // Replaces a value that the caller passed, wherever the compiler placed it. In an array, replaces that of the first
+    // element. A value can be replaced only once.
+    void pass(argument which, uint64_t value);
 };
 
 // One call, by one compiler, of each probed function in the set.

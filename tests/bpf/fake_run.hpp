@@ -73,6 +73,8 @@ public:
     bool handles(std::string_view symbol) const;
     Tool& tool() { return *tool_; }
     fake_hit& hit() { return *hit_; } // for what a probe sees beside registers: the id of a stack
+    // Makes all processes count as started after tracing began.
+    void see_from_start() { *tool_->opened().switches.traced_since = 1; }
     // The version whose rows of the probe table apply to later calls.
     void set_runtime(Runtime runtime) { runtime_ = runtime; }
 
