@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/error.hpp"
+#include "tests/unit/base/error_of.hpp"
+#include "tests/unit/base/pipe.hpp"
 #include "tests/unit/output/captured.hpp"
 
 #include <algorithm>
@@ -221,31 +222,26 @@ TEST_CASE("rows of the wrong length do not read past the end", "[output]")
 
 TEST_CASE("flush writes everything to a slow non-blocking reader", "[output]")
 {
-    int ends[2];
-    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
-    Fd reading(ends[0]), writing(ends[1]);
-    ::fcntl(writing.get(), F_SETPIPE_SZ, 4096);
-    ::fcntl(writing.get(), F_SETFL, O_NONBLOCK);
+    Ends pipe = pipe_ends();
+    ::fcntl(pipe.writing.get(), F_SETPIPE_SZ, 4096);
+    ::fcntl(pipe.writing.get(), F_SETFL, O_NONBLOCK);
 
     std::string got;
     std::thread reader([&] {
         char part[1000];
-        for (ssize_t n; (n = ::read(reading.get(), part, sizeof part)) > 0;)
+        for (ssize_t n; (n = ::read(pipe.reading.get(), part, sizeof part)) > 0;)
             got.append(part, static_cast<size_t>(n));
     });
     constexpr uint64_t count = 20000;
     {
-        Redirect stdout_to(STDOUT_FILENO, writing.get());
+        Redirect stdout_to(STDOUT_FILENO, pipe.writing.get());
         constexpr Column one[] = {{"N", "n"}};
         auto output = make_json_output();
         for (uint64_t i = 0; i < count; ++i)
             output->event(one, {i}, {});
         output->flush();
     }
-    writing = Fd();
-    {
-        Fd closed(std::move(writing));
-    }
+    pipe.writing = Fd();
     reader.join();
 
     std::istringstream lines(got);
@@ -272,13 +268,11 @@ TEST_CASE("the buffer is flushed when it exceeds 64 KiB", "[output]")
 TEST_CASE("a closed pipe throws OutputClosed, only once", "[output]")
 {
     ::signal(SIGPIPE, SIG_IGN);
-    int ends[2];
-    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
-    Fd writing(ends[1]);
-    ::close(ends[0]);
+    Ends pipe = pipe_ends();
+    pipe.reading = Fd();
     std::string closed;
     for (const auto& output : {make_text_output(false), make_json_output()}) {
-        Redirect stdout_to(STDOUT_FILENO, writing.get());
+        Redirect stdout_to(STDOUT_FILENO, pipe.writing.get());
         output->event(std::span(columns, 1), {ten_o_clock}, {});
         for (int i = 0; i < 2; i++)
             try {
@@ -293,20 +287,15 @@ TEST_CASE("a closed pipe throws OutputClosed, only once", "[output]")
 
 TEST_CASE("flush waits for a blocked reader until the run gives up, and reports lost lines", "[output]")
 {
-    int ends[2];
-    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
-    const Fd reading(ends[0]), writing(ends[1]);
-    Redirect stdout_to(STDOUT_FILENO, writing.get());
+    const Ends pipe = pipe_ends();
+    Redirect stdout_to(STDOUT_FILENO, pipe.writing.get());
     auto output = make_text_output(false);
     int asked = 0;
     output->give_up_when([&](std::chrono::nanoseconds) { return ++asked == 3; });
-    std::string what;
-    try {
+    const std::string what = error_of([&] {
         for (uint64_t i = 0; i < 40000; ++i)
             output->event(std::span(columns, 1), {ten_o_clock}, {});
-    } catch (const OutputStalled& error) {
-        what = error.what();
-    }
+    });
     CHECK(asked == 3);
     CHECK(what.find(" lines were not written") != std::string::npos);
     output->flush(); // the buffer is empty
@@ -320,12 +309,7 @@ TEST_CASE("closed standard output and a full disk throw an Error with the reason
         Redirect stdout_to(STDOUT_FILENO, file.get());
         auto output = make_text_output(false);
         output->event(std::span(columns, 1), {ten_o_clock}, {});
-        try {
-            output->flush();
-        } catch (const Error& error) {
-            return std::string(error.what());
-        }
-        return std::string();
+        return error_of([&] { output->flush(); });
     };
     CHECK(reason("/", O_PATH).find("standard output is closed") != std::string::npos);
     CHECK(reason("/dev/full", O_WRONLY) == "cannot write to standard output: No space left on device");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recordings: writing, rotation, and reading of truncated, damaged and hostile files.
 #include "base/clock.hpp"
-#include "base/error.hpp"
 #include "output/recording.hpp"
+#include "tests/unit/base/error_of.hpp"
 #include "tests/unit/base/folder.hpp"
 #include "tests/unit/base/small_files.hpp"
 #include "tests/unit/output/captured.hpp"
@@ -192,11 +192,7 @@ TEST_CASE("failing to write the end of a compressed recording is an error")
         written.text = "{\"type\":\"start\",\"schema\":1}\n";
         written.flush();
         const SmallFiles limit(fs::file_size(path));
-        try {
-            side.check();
-        } catch (const Error& error) {
-            why = error.what();
-        }
+        why = error_of([&] { side.check(); });
     });
     CHECK(why.find("is incomplete") != why.npos);
 }
@@ -213,11 +209,7 @@ TEST_CASE("a full disk ends the recording, but not the output")
             both.row(captured::columns, captured::full_row, {});
             both.flush();
         }
-        try {
-            both.end(5);
-        } catch (const Error& error) {
-            why = error.what();
-        }
+        why = error_of([&] { both.end(5); });
     });
     CHECK(std::ranges::count(result.out, '\n') >= 300);
     CHECK(why.find("is incomplete") != why.npos);

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/error.hpp"
 #include "screen/preferences.hpp"
+#include "tests/unit/base/error_of.hpp"
 #include "tests/unit/screen/screen_fixture.hpp"
-
-#include <catch2/matchers/catch_matchers_exception.hpp>
 
 using namespace gpusnoop;
 using namespace std::chrono_literals;
@@ -14,12 +12,7 @@ const ScreenOptions at_first{.sort = "launches_per_second"};
 
 std::string why_not(std::string_view text)
 {
-    try {
-        preferences_in(text);
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return "";
+    return error_of([&] { preferences_in(text); });
 }
 
 } // namespace

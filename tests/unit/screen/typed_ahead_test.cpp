@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "screen/draw.hpp"
 #include "screen/keys.hpp"
+#include "tests/unit/base/pipe.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <csignal>
@@ -12,18 +13,10 @@ using namespace gpusnoop;
 
 namespace {
 
-struct Pipe {
-    Pipe()
-    {
-        int ends[2];
-        REQUIRE(::pipe(ends) == 0);
-        out = Fd(ends[0]);
-        in = Fd(ends[1]);
-    }
-    void type(std::string_view keys) const { REQUIRE(::write(in.get(), keys.data(), keys.size()) > 0); }
-
-    Fd out, in;
-};
+void type(const Ends& terminal, std::string_view keys)
+{
+    REQUIRE(::write(terminal.writing.get(), keys.data(), keys.size()) > 0);
+}
 
 } // namespace
 
@@ -49,11 +42,11 @@ TEST_CASE("during start-up, the screen shows the current step", "[screen]")
 
 TEST_CASE("keys typed ahead are kept", "[screen]")
 {
-    const Pipe terminal;
-    TypedAhead typed(terminal.out.get());
-    terminal.type("s");
-    terminal.type("q\033[A");
-    pollfd unread{terminal.out.get(), POLLIN, 0};
+    const Ends terminal = pipe_ends();
+    TypedAhead typed(terminal.reading.get());
+    type(terminal, "s");
+    type(terminal, "q\033[A");
+    pollfd unread{terminal.reading.get(), POLLIN, 0};
     while (::poll(&unread, 1, 0) > 0)
         ::usleep(1000);
     CHECK(typed.end() == "sq\033[A");
@@ -67,9 +60,9 @@ TEST_CASE("a q typed ahead sends SIGINT", "[screen]")
     ::sigprocmask(SIG_BLOCK, &set, &before);
     const Fd signals(::signalfd(-1, &set, SFD_CLOEXEC));
     {
-        const Pipe terminal;
-        TypedAhead typed(terminal.out.get());
-        terminal.type("q");
+        const Ends terminal = pipe_ends();
+        TypedAhead typed(terminal.reading.get());
+        type(terminal, "q");
         pollfd came{signals.get(), POLLIN, 0};
         CHECK(::poll(&came, 1, 10'000) == 1);
         signalfd_siginfo info{};
