@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/bpf/compiled_calls.hpp"
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>
 #include <span>
@@ -8,36 +9,30 @@
 namespace gpusnoop {
 namespace {
 
-// Returns the number of places.
-template<class Word>
-size_t replace(std::span<std::byte> bytes, uint64_t from, uint64_t to)
+// Returns where the call has this value, of which both halves are unique.
+std::span<std::byte> place_of(abi::Call& call, uint64_t value)
 {
-    size_t places = 0;
-    for (; bytes.size() >= sizeof(Word); bytes = bytes.subspan(sizeof(Word))) {
-        Word word;
-        memcpy(&word, bytes.data(), sizeof(Word));
-        if (word != from)
-            continue;
-        word = static_cast<Word>(to);
-        memcpy(bytes.data(), &word, sizeof(Word));
-        places++;
-    }
-    return places;
+    const auto passed = std::as_bytes(std::span(&value, 1)).first(value >> 32 ? 8 : 4);
+    const std::span<std::byte> regions[] = {std::as_writable_bytes(std::span(call.captured.registers)),
+                                            std::as_writable_bytes(std::span(call.captured.stack)), call.memory};
+    for (const std::span<std::byte> region : regions)
+        if (const auto found = std::ranges::search(region, passed); !found.empty())
+            return {found.begin(), found.end()};
+    return {};
 }
 
 } // namespace
 
-void CompiledCall::pass(argument which, uint64_t value)
+void CompiledCall::pass(argument which, uint64_t value, size_t element)
 {
-    uint64_t& before = passed.at(0).at(which);
-    size_t places = 0;
-    const std::span<std::byte> blocks[] = {std::as_writable_bytes(std::span(call->captured.registers)),
-                                           std::as_writable_bytes(std::span(call->captured.stack)), call->memory};
-    for (const std::span<std::byte> bytes : blocks)
-        places += before >> 32 ? replace<uint64_t>(bytes, before, value) : replace<uint32_t>(bytes, before, value);
-    if (places == 0)
-        FAIL(probe.symbol << " has no value " << before << " for " << abi::argument_name(which));
-    before = value;
+    uint64_t& now = passed.at(element).at(which);
+    const auto [place, is_new] = places.try_emplace({element, which});
+    if (is_new)
+        place->second = place_of(*call, now);
+    if (place->second.empty())
+        FAIL(probe.symbol << " has no value " << now << " for " << abi::argument_name(which));
+    memcpy(place->second.data(), &value, place->second.size());
+    now = value;
 }
 
 std::vector<CompiledCall> compiled_calls(const FakeRun& run, const CallSet& calls)

@@ -7,6 +7,8 @@
 
 #include <map>
 #include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace gpusnoop {
@@ -17,9 +19,11 @@ struct CompiledCall {
     // Values that the caller passed, by `enum argument`. Of an array of structures, one map per element.
     std::vector<std::map<int, uint64_t>> passed;
 
-    // Replaces a value that the caller passed, wherever the compiler placed it. In an array, replaces that of the first
-    // element. A value can be replaced only once.
-    void pass(argument which, uint64_t value);
+    bool passes(argument which) const { return passed[0].contains(which); }
+    // Replaces a value that the caller passed, at the place that the compiler chose for it. element: of an array.
+    void pass(argument which, uint64_t value, size_t element = 0);
+
+    std::map<std::pair<size_t, int>, std::span<std::byte>> places{}; // in `call`, of values that were replaced
 };
 
 // One call, by one compiler, of each probed function in the set.
