@@ -123,7 +123,7 @@ SKELETONS := $(patsubst %,$(GEN)/%.skel.h,$(TOOLS) $(LIBRARY_BPF))
 # BPF objects, wrapped in object files that can be linked.
 BPF_BYTES := $(SKELETONS:%.skel.h=%.object.o)
 
-.PHONY: all tools man-pages objects demo test test-long test-all test-kernels soak bench asan static install install-debug format format-check tidy clean deps unit standin
+.PHONY: all tools man-pages objects demo test test-all test-changed smoke test-kernels soak bench asan static install install-debug format format-check tidy clean deps unit standin
 .DELETE_ON_ERROR:
 .SECONDARY: $(SKELETONS) $(SKELETONS:%.skel.h=%.bpf.o)
 
@@ -265,27 +265,37 @@ deps:
 # One compiler per CPU, unless make was called with -j.
 JOBS = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 
+# What the tests of each level run.
+TEST_BINS := all standin $(BUILD)/unit/unit-tests $(BUILD)/unit/bpf-tests kernels-bins screen-bins
+LONG_BINS := asan unit static vendor-bins fuzz-replay gpu-parts
+
 # Also works on a new machine: installs dependencies, then calls make again, so that it detects them.
 test:
 	$(Q)scripts/install-deps
 	-$(Q)scripts/install-deps kernels
-	$(Q)$(MAKE) --no-print-directory $(JOBS) all standin $(BUILD)/unit/unit-tests kernels-bins screen-bins gpu-parts
+	$(Q)$(MAKE) --no-print-directory $(JOBS) $(TEST_BINS)
 	$(Q)tests/run --short
 
-# The slow tests: sanitizers, NVIDIA's own libraries, fuzzing inputs, the static program on every kernel (or
-# KERNELS="6.1 newest"), and arm64.
-test-long:
+# All tests: also the slow ones, sanitizers, NVIDIA's own libraries, fuzzing inputs, the static program on every kernel,
+# arm64, some fuzzing, other distributions, and checkouts in other places.
+test-all:
 	$(Q)scripts/install-deps
 	-$(Q)scripts/install-deps kernels
-	-$(Q)[ -n "$$GPUSNOOP_ARM64" ] || scripts/install-deps cross
-	$(Q)$(MAKE) --no-print-directory $(JOBS) all asan static standin unit vendor-bins kernels-bins fuzz-replay
-	$(Q)KERNELS="$(KERNELS)" tests/run --long
+	-$(Q)scripts/install-deps cross
+	$(Q)$(MAKE) --no-print-directory $(JOBS) $(TEST_BINS) $(LONG_BINS)
+	$(Q)tests/run; tests=$$?; $(MAKE) --no-print-directory $(JOBS) fuzz SECONDS=30; fuzz=$$?; \
+	    scripts/install-deps roots; tests/roots/run; roots=$$?; tests/places/run && [ $$tests$$fuzz$$roots = 000 ]
 
-# test and test-long, some fuzzing, and other distributions.
-test-all:
-	$(Q)scripts/install-deps roots
-	$(Q)$(MAKE) --no-print-directory test; short=$$?; $(MAKE) --no-print-directory test-long; long=$$?; \
-	    $(MAKE) --no-print-directory $(JOBS) fuzz SECONDS=30; fuzz=$$?; tests/roots/run && [ $$short$$long$$fuzz = 000 ]
+# Three runtime cases of a tool: make smoke TOOL=gpualloc
+smoke:
+	$(Q)[ -n "$(TOOL)" ] || { echo "make smoke needs TOOL=; tools: $(TOOLS) $(READERS)" >&2; exit 2; }
+	$(Q)$(MAKE) --no-print-directory $(JOBS) tools standin
+	$(Q)tests/run --smoke $(TOOL)
+
+# The tests that the uncommitted changes can affect, or those since a commit: make test-changed BASE=HEAD~3
+test-changed:
+	$(Q)$(MAKE) --no-print-directory $(JOBS) $(TEST_BINS)
+	$(Q)tests/run --changed $(BASE)
 
 # Tests under other kernels, in emulated machines; make test includes the oldest and the newest. If the packages for
 # them cannot be installed, the tests report what is missing.

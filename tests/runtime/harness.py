@@ -14,10 +14,8 @@ A case is a function with @case. It fails by raising an exception, and is skippe
 line with its progress; cases that take long are named while they run, and the seconds per file are printed at the end:
     ok NAME (0.8 s) [7/640]        FAIL NAME: reason [8/640]        skip NAME: reason [9/640]
 
-`make test` omits `long` cases: sanitized builds, and cases that repeat another one with a different way of attaching or
-another option. `make test-all` runs them too.
-
-To save time, as in CI, GPUSNOOP_LEAVE_OUT=TEXT skips the long cases whose names contain TEXT, and lists them.
+`make test` omits `long` cases: sanitized builds, and cases that take long or repeat another one with a different way of
+attaching or another option. `make test-all` runs them too. `make smoke TOOL=X` runs the three `smoke` cases of a tool.
 
 `gpu` marks cases that also work with a real GPU, i.e. without injected errors and without control over durations.
 tests/gpu/run runs them with GPUSNOOP_DEVICE set; their workload is then always the one that opens the driver by
@@ -44,8 +42,6 @@ root = pathlib.Path(__file__).resolve().parents[2]
 build = pathlib.Path(os.environ.get("BUILD", root / "build")).resolve()
 standin = build / "standin"
 AT_ONCE = 2 * len(os.sched_getaffinity(0))  # number of concurrent cases: two per CPU, since cases mostly wait
-SECOND_TRIES = 5                            # at most this many failed cases are rerun: a busy machine alone makes fewer
-                                            # cases fail
 
 # Factor by which all timeouts are multiplied, for slow machines.
 patience = float(os.environ.get("GPUSNOOP_PATIENCE", 1))
@@ -56,7 +52,7 @@ at_end = []                         # functions called when the case ends, even 
 others_run = False                  # True if other cases may run at the same time
 on_device = "GPUSNOOP_DEVICE" in os.environ
 
-Case = collections.namedtuple("Case", "name function arguments timeout binary alone long gpu")
+Case = collections.namedtuple("Case", "name function arguments timeout binary alone long gpu smoke")
 cases = []
 
 
@@ -77,24 +73,27 @@ def must_be_alone():
         raise NotAlone
 
 
-def case(function=None, *, each=None, timeout=180, asan=False, alone=(), long=(), gpu=(), tool="cudalaunch"):
+def case(function=None, *, each=None, timeout=180, asan=False, alone=(), long=(), gpu=(), smoke=(), tool="cudalaunch"):
     """Registers a case of a tool. `each`: a dict of names to values; registers one case per value, which becomes the
     function's argument. `asan`: also run the sanitized build of the tool. `alone`: run while no other case does.
-    `long`: not part of make test. `gpu`: also run on a device. `alone`, `long` and `gpu` may list names in `each`."""
+    `long`: not part of make test. `gpu`: also run on a device. `smoke`: part of make smoke. `alone`, `long`, `gpu` and
+    `smoke` may list names in `each`."""
     if function is None:
-        return lambda f: case(f, each=each, timeout=timeout, asan=asan, alone=alone, long=long, gpu=gpu, tool=tool)
+        return lambda f: case(f, each=each, timeout=timeout, asan=asan, alone=alone, long=long, gpu=gpu, smoke=smoke,
+                              tool=tool)
     module = function.__module__.removeprefix("test_")
     variants = {f"[{name}]": (value,) for name, value in each.items()} if each is not None else {"": ()}
-    for some in filter(lambda some: some is not True, (alone, long, gpu)):
+    for some in filter(lambda some: some is not True, (alone, long, gpu, smoke)):
         missing = {f"[{name}]" for name in some} - set(variants)
         assert not missing, f"{module}.{function.__name__} has no {missing}"
     for suffix, arguments in variants.items():
         name = f"{module}.{function.__name__}{suffix}"
-        is_alone, is_long, on_gpu = (some is True or suffix[1:-1] in some for some in (alone, long, gpu))
-        cases.append(Case(name, function, arguments, timeout, build / tool, is_alone, is_long, on_gpu))
+        is_alone, is_long, on_gpu, is_smoke = (some is True or suffix[1:-1] in some for some in (alone, long, gpu, smoke))
+        cases.append(Case(name, function, arguments, timeout, build / tool, is_alone, is_long, on_gpu,
+                          is_smoke))
         if asan and (build / "asan" / tool).exists():
             cases.append(Case(name + "[asan]", function, arguments, 3 * timeout, build / "asan" / tool, is_alone, True,
-                              False))
+                              False, False))
     return function
 
 
@@ -297,52 +296,45 @@ def results(wanted, at_once):
     yield from run([chosen for chosen in wanted if chosen.name in alone], [standin])
 
 
-def choose(patterns, which, alone):
-    """Cases whose name contains one of the patterns. Without patterns: those selected by `which` ("short", "long" or
-    None for both) and `alone` (True, False or None for both). On a device, only cases marked gpu."""
+def choose(patterns, which, alone, smoke):
+    """Cases whose name contains one of the patterns, or the smoke cases of a tool. Without either: those selected by
+    `which` ("short", "long" or None for both) and `alone` (True, False or None for both). On a device, only cases
+    marked gpu."""
     if on_device:
         return [c for c in cases if c.gpu and (not patterns or any(fnmatch.fnmatch(c.name, f"*{p}*") for p in patterns))]
     if patterns:
         return [c for c in cases if any(p in c.name or fnmatch.fnmatch(c.name, p) for p in patterns)]
+    if smoke:
+        return [c for c in cases if c.smoke and c.binary == build / smoke]
     return [c for c in cases if which in (None, "long" if c.long else "short") and alone in (None, c.alone)]
+
+
+def short_cases_of(tools, files):
+    """Names of the cases of make test that try one of the tools or are in one of the files (without test_)."""
+    return [c.name for c in cases if not c.long and (c.binary.name in tools or c.name.partition(".")[0] in files)]
 
 
 def result_line(chosen, out, place):
     if out["result"] == "ok":
         return f"ok {chosen.name} ({out['seconds']:.1f} s) {place}\n"
     text = f"{out['result']} {chosen.name}: {' '.join(out['reason'].split())[:2000]} {place}\n"
-    if out.get("details") and out["result"] in ("FAIL", "UNSTEADY"):
+    if out.get("details") and out["result"] == "FAIL":
         text += "".join(f"    {line[:2000]}\n" for line in out["details"].splitlines())
     return text
 
 
-def run_all(*patterns, which=None, alone=None, at_once=AT_ONCE):
-    """Runs the cases that choose() returns; returns 1 if any failed. With GPUSNOOP_SECOND_TRY, meant for busy machines,
-    a failed case runs again alone after all others, and only that result counts."""
-    counts, groups, unsteady = collections.Counter(), collections.Counter(), []
-    wanted = choose(patterns, which, alone)
-    if left_out := [chosen for chosen in wanted if which == "long" and os.environ.get("GPUSNOOP_LEAVE_OUT", "\n") in chosen.name]:
-        wanted = [chosen for chosen in wanted if chosen not in left_out]
-        print(f"omitted, run by make test-all: {', '.join(chosen.name for chosen in left_out)}")
-
-    def count(chosen, out):
-        counts[out["result"]] += 1
-        groups[chosen.name.partition(".")[0]] += out.get("seconds", 0)
-        print(result_line(chosen, out, f"[{counts.total()}/{len(wanted)}]"), end="", flush=True)
-
+def run_all(*patterns, which=None, alone=None, smoke=None, at_once=AT_ONCE):
+    """Runs the cases that choose() returns; returns 1 if any failed."""
+    counts, seconds = collections.Counter(), {}
+    wanted = choose(patterns, which, alone, smoke)
     for chosen, out in results(wanted, at_once):
-        if out["result"] == "FAIL" and "GPUSNOOP_SECOND_TRY" in os.environ and len(unsteady) < SECOND_TRIES:
-            unsteady.append(chosen)
-            print(result_line(chosen, out | {"result": "UNSTEADY"}, "[will be run again]"), end="", flush=True)
-        else:
-            count(chosen, out)
-    for chosen, out in run(unsteady, [standin]):
-        count(chosen, out)
-    if unsteady:
-        print(f"run again because they failed at first: {', '.join(chosen.name for chosen in unsteady)}")
-    if len(groups) > 1:
-        print("seconds per file (cases overlap): " + ", ".join(f"{name} {s:.0f}" for name, s in groups.most_common()))
-    if not (build / "asan").exists() and not patterns and which != "short" and not on_device:
+        counts[out["result"]] += 1
+        seconds[chosen.name] = out.get("seconds", 0)
+        print(result_line(chosen, out, f"[{counts.total()}/{len(wanted)}]"), end="", flush=True)
+    slowest = sorted(seconds, key=seconds.get, reverse=True)[:10]
+    if len(seconds) > len(slowest):
+        print("slowest cases: " + ", ".join(f"{name} {seconds[name]:.0f} s" for name in slowest))
+    if not (build / "asan").exists() and not patterns and which == "long" and not on_device:
         counts["skip"] += 1
         print(f"skip asan: {build / 'asan'} is not built")
     print(f"{counts['ok']} passed, {counts['FAIL']} failed, {counts['skip']} skipped")
