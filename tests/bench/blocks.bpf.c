@@ -55,6 +55,14 @@ static const struct record no_record = {};
     SEC("uprobe.multi")                                                                                                \
     int NAME(struct pt_regs* ctx)
 
+/* A block that yields a value. */
+#define BLOCK_OF(NAME, VALUE)                                                                                          \
+    BLOCK(NAME)                                                                                                        \
+    {                                                                                                                  \
+        sink = (VALUE);                                                                                                \
+        return 0;                                                                                                      \
+    }
+
 BLOCK(nothing)
 {
     return 0;
@@ -67,29 +75,11 @@ BLOCK(guard)
     return 0;
 }
 
-BLOCK(task)
-{
-    sink = bpf_get_current_task_btf()->tgid;
-    return 0;
-}
-
-BLOCK(cookie)
-{
-    sink = bpf_get_attach_cookie(ctx);
-    return 0;
-}
-
-BLOCK(clock)
-{
-    sink = bpf_ktime_get_ns();
-    return 0;
-}
-
-BLOCK(jiffies)
-{
-    sink = bpf_jiffies64();
-    return 0;
-}
+BLOCK_OF(task, bpf_get_current_task_btf()->tgid)
+BLOCK_OF(cookie, bpf_get_attach_cookie(ctx))
+BLOCK_OF(clock, bpf_ktime_get_ns())
+BLOCK_OF(jiffies, bpf_jiffies64())
+BLOCK_OF(stack_id, bpf_get_stackid(ctx, &traces, BPF_F_USER_STACK))
 
 BLOCK(comm)
 {
@@ -147,33 +137,24 @@ BLOCK(task_storage)
     return 0;
 }
 
-BLOCK(read_8)
-{
-    u64 value = 0;
-    bpf_probe_read_user(&value, sizeof(value), (void*)ctx->sp);
-    sink = value;
-    return 0;
-}
+/* Reads this many words of user memory. */
+#define BLOCK_READ(NAME, WORDS)                                                                                        \
+    BLOCK(NAME)                                                                                                        \
+    {                                                                                                                  \
+        u64 value[WORDS] = {};                                                                                         \
+        bpf_probe_read_user(value, sizeof(value), (void*)ctx->sp);                                                     \
+        sink = value[WORDS - 1];                                                                                       \
+        return 0;                                                                                                      \
+    }
 
-BLOCK(read_24)
-{
-    u64 value[3] = {};
-    bpf_probe_read_user(value, sizeof(value), (void*)ctx->sp);
-    sink = value[2];
-    return 0;
-}
+BLOCK_READ(read_8, 1)
+BLOCK_READ(read_24, 3)
 
 BLOCK(read_2048)
 {
     struct window* window = window_of_cpu();
     if (window)
         bpf_probe_read_user(window->word, sizeof(window->word), (void*)ctx->sp);
-    return 0;
-}
-
-BLOCK(stack_id)
-{
-    sink = bpf_get_stackid(ctx, &traces, BPF_F_USER_STACK);
     return 0;
 }
 

@@ -20,11 +20,11 @@
 #include <cstdlib>
 #include <dlfcn.h>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <sched.h>
 #include <sstream>
 #include <string>
-#include <string_view>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <vector>
@@ -34,33 +34,25 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Nanoseconds = std::chrono::duration<double, std::nano>;
 
-using LaunchKernel = int (*)(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                             unsigned block_y, unsigned block_z, unsigned shared, void* stream, void** parameters,
-                             void** extra);
-using LaunchGraph = int (*)(void* exec, void* stream);
-using Allocate = int (*)(uint64_t* address, size_t bytes);
-using Free = int (*)(uint64_t address);
-using AllReduce = int (*)(const void* from, void* to, size_t count, int type, int reduction, void* communicator,
-                          void* stream);
-
+using LaunchKernel = int(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                         unsigned block_y, unsigned block_z, unsigned shared, void* stream, void** parameters,
+                         void** extra);
 struct Dim3 {
     unsigned x, y, z;
 };
-using LaunchByRuntime = int (*)(const void* function, Dim3 grid, Dim3 block, void** parameters, size_t shared,
-                                void* stream);
 
 constexpr size_t allocation_bytes = 4096;
 constexpr unsigned graph_kernels = 8;
 
 template<class F>
-F symbol(void* library, const char* name)
+F* symbol(void* library, const std::string& name)
 {
-    void* address = dlsym(library, name);
+    void* address = dlsym(library, name.c_str());
     if (!address) {
         fprintf(stderr, "target: %s\n", dlerror());
         exit(1);
     }
-    return reinterpret_cast<F>(address);
+    return reinterpret_cast<F*>(address);
 }
 
 // Returns the file offset of a mapped address.
@@ -76,89 +68,114 @@ uint64_t file_offset(const void* address)
     return 0;
 }
 
-class Target {
-public:
-    Target(const char* path, const char* function);
-    void run(double seconds, double rate);
-    void hold(unsigned count);
-
-private:
-    void register_kernel() const;
-    void* kernel();
-    void* graph();
-    void print_location(const void* function) const;
-    Nanoseconds batch(void* function, unsigned calls) const;
-
-    void* library_;
-    LaunchKernel call_ = nullptr;
-    Allocate allocate_ = nullptr;
-    Free free_ = nullptr; // set for a pair of functions
-    LaunchGraph launch_graph_ = nullptr;
-    AllReduce all_reduce_ = nullptr;
-    LaunchByRuntime launch_by_runtime_ = nullptr;
-    void* communicator_ = nullptr;
-    void* module_ = nullptr;
-    void* stream_ = nullptr;
-    void* exec_ = nullptr; // instantiated graph
-    bool is_launch_;
-};
-
-Target::Target(const char* path, const char* function)
-    : library_(dlopen(path, RTLD_NOW)), is_launch_(std::string_view(function) == "cuLaunchKernel")
-{
-    const std::string_view names = function;
-    const size_t plus = names.find('+');
-    if (!library_) {
-        fprintf(stderr, "target: %s\n", dlerror());
-        exit(1);
-    }
-    const std::string first(names.substr(0, plus));
-    if (names == "cuGraphLaunch") {
-        launch_graph_ = symbol<LaunchGraph>(library_, first.c_str());
-    } else if (names == "ncclAllReduce") {
-        all_reduce_ = symbol<AllReduce>(library_, function);
-        symbol<int (*)(void**, int, const int*)>(library_, "ncclCommInitAll")(&communicator_, 1, nullptr);
-    } else if (names == "cudaLaunchKernel") {
-        launch_by_runtime_ = symbol<LaunchByRuntime>(library_, function);
-        register_kernel();
-        batch(nullptr, 1); // loads the driver
-    } else if (plus == std::string_view::npos) {
-        call_ = symbol<LaunchKernel>(library_, first.c_str());
-    } else {
-        allocate_ = symbol<Allocate>(library_, first.c_str());
-        free_ = symbol<Free>(library_, function + plus + 1);
-    }
-    // Without a device cuInit fails, and each traced call fails immediately, but hits the same probes.
-    void* context = nullptr;
-    const bool is_driver = !all_reduce_ && !launch_by_runtime_;
-    if (is_driver && symbol<int (*)(unsigned)>(library_, "cuInit")(0) == 0) {
-        symbol<int (*)(void**, int)>(library_, "cuDevicePrimaryCtxRetain")(&context, 0);
-        symbol<int (*)(void*)>(library_, "cuCtxSetCurrent")(context);
-        symbol<int (*)(void**, const void*)>(library_, "cuModuleLoadData")(&module_, "bench");
-        symbol<int (*)(void**, unsigned)>(library_, "cuStreamCreate")(&stream_, 0);
-    }
-    printf("ready");
-    if (call_) {
-        print_location(reinterpret_cast<const void*>(call_));
-    } else if (launch_graph_) {
-        print_location(reinterpret_cast<const void*>(launch_graph_));
-    } else if (all_reduce_) {
-        print_location(reinterpret_cast<const void*>(all_reduce_));
-    } else if (launch_by_runtime_) {
-        print_location(reinterpret_cast<const void*>(launch_by_runtime_));
-    } else {
-        print_location(reinterpret_cast<const void*>(allocate_));
-        print_location(reinterpret_cast<const void*>(free_));
-    }
-    printf("\n");
-}
-
-void Target::print_location(const void* function) const
+void print_location(const void* function)
 {
     const auto* code = static_cast<const unsigned char*>(function);
     printf(" %lu %lu ", reinterpret_cast<uint64_t>(code), file_offset(code));
     for (unsigned i = 0; i < 16; i++)
         printf("%02x", code[i]);
+}
+
+// Makes that many calls with a handle, and returns how long they took.
+using Batch = std::function<Nanoseconds(void* handle, unsigned calls)>;
+
+template<class Call>
+Batch timed(Call call)
+{
+    return [call](void* handle, unsigned calls) -> Nanoseconds {
+        const auto begin = Clock::now();
+        for (unsigned i = 0; i < calls; i++)
+            call(handle);
+        return Clock::now() - begin;
+    };
+}
+
+class Target {
+public:
+    Target(const char* path, const std::string& function);
+    void run(double seconds, double rate);
+    void hold(unsigned count);
+
+private:
+    void open_context();
+    Batch batch_of(const std::string& function);
+    void register_kernel() const;
+    void* kernel();
+    void* graph();
+
+    void* library_;
+    Batch batch_;
+    int (*allocate_)(uint64_t* address, size_t bytes) = nullptr; // set for a pair of functions
+    void* module_ = nullptr;
+    void* stream_ = nullptr;
+    void* exec_ = nullptr; // instantiated graph
+    bool is_launch_, is_graph_;
+};
+
+Target::Target(const char* path, const std::string& function)
+    : library_(dlopen(path, RTLD_NOW)), is_launch_(function == "cuLaunchKernel"), is_graph_(function == "cuGraphLaunch")
+{
+    if (!library_) {
+        fprintf(stderr, "target: %s\n", dlerror());
+        exit(1);
+    }
+    batch_ = batch_of(function);
+    if (function.starts_with("cuda"))
+        batch_(nullptr, 1); // loads the driver
+    else if (!function.starts_with("nccl"))
+        open_context();
+    printf("ready");
+    std::istringstream names(function);
+    for (std::string name; std::getline(names, name, '+');)
+        print_location(dlsym(library_, name.c_str()));
+    printf("\n");
+}
+
+// Without a device cuInit fails, and each traced call fails immediately, but hits the same probes.
+void Target::open_context()
+{
+    void* context = nullptr;
+    if (symbol<int(unsigned)>(library_, "cuInit")(0))
+        return;
+    symbol<int(void**, int)>(library_, "cuDevicePrimaryCtxRetain")(&context, 0);
+    symbol<int(void*)>(library_, "cuCtxSetCurrent")(context);
+    symbol<int(void**, const void*)>(library_, "cuModuleLoadData")(&module_, "bench");
+    symbol<int(void**, unsigned)>(library_, "cuStreamCreate")(&stream_, 0);
+}
+
+// Passes the arguments of cuLaunchKernel to any other single function: functions with fewer parameters ignore the rest.
+Batch Target::batch_of(const std::string& function)
+{
+    static void* parameters[] = {nullptr};
+    if (const size_t plus = function.find('+'); plus != function.npos) {
+        allocate_ = symbol<int(uint64_t*, size_t)>(library_, function.substr(0, plus));
+        return timed([allocate = allocate_, free = symbol<int(uint64_t)>(library_, function.substr(plus + 1))](void*) {
+            uint64_t address = 0;
+            if (allocate(&address, allocation_bytes))
+                address = allocation_bytes; // an invalid address, so that the free fails, too
+            free(address);
+        });
+    }
+    if (is_graph_)
+        return timed([this, call = symbol<int(void*, void*)>(library_, function)](void* exec) { call(exec, stream_); });
+    if (function == "ncclAllReduce") {
+        void* communicator = nullptr;
+        symbol<int(void**, int, const int*)>(library_, "ncclCommInitAll")(&communicator, 1, nullptr);
+        using AllReduce = int(const void* from, void* to, size_t count, int type, int reduction, void*, void* stream);
+        return timed([communicator, call = symbol<AllReduce>(library_, function)](void*) {
+            call(nullptr, nullptr, 1 << 20, 7, 0, communicator, nullptr);
+        });
+    }
+    if (function == "cudaLaunchKernel") {
+        register_kernel();
+        using Launch = int(const void* function, Dim3 grid, Dim3 block, void** parameters, size_t shared, void* stream);
+        return timed([this, call = symbol<Launch>(library_, function)](void*) {
+            call(this, {1024, 1, 1}, {256, 1, 1}, parameters, 4096, nullptr);
+        });
+    }
+    return timed([call = symbol<LaunchKernel>(library_, function)](void* kernel) {
+        call(kernel, 1024, 1, 1, 256, 1, 1, 4096, nullptr, parameters, nullptr);
+    });
 }
 
 // Registers a kernel like code generated by nvcc, but with a fat binary that has only a header. The kernel's key,
@@ -171,8 +188,8 @@ void Target::register_kernel() const
         const void* data;
         void* unused;
     } wrapper = {0x466243b1, 1, fat_binary, nullptr};
-    void** handle = symbol<void** (*)(void*)>(library_, "__cudaRegisterFatBinary")(&wrapper);
-    symbol<void (*)(void**, const void*, const char*, const char*, int, void*, void*, void*, void*, int*)>(
+    void** handle = symbol<void**(void*)>(library_, "__cudaRegisterFatBinary")(&wrapper);
+    symbol<void(void**, const void*, const char*, const char*, int, void*, void*, void*, void*, int*)>(
         library_, "__cudaRegisterFunction")(handle, this, "bench", "bench", -1, nullptr, nullptr, nullptr, nullptr,
                                             nullptr);
 }
@@ -181,8 +198,8 @@ void Target::register_kernel() const
 void* Target::kernel()
 {
     void* function = nullptr;
-    if (module_ && (is_launch_ || launch_graph_))
-        symbol<int (*)(void**, void*, const char*)>(library_, "cuModuleGetFunction")(&function, module_, "bench");
+    if (module_ && (is_launch_ || is_graph_))
+        symbol<int(void**, void*, const char*)>(library_, "cuModuleGetFunction")(&function, module_, "bench");
     return function;
 }
 
@@ -192,65 +209,43 @@ void* Target::graph()
     if (!stream_)
         return nullptr;
     if (exec_)
-        symbol<int (*)(void*)>(library_, "cuGraphExecDestroy")(exec_);
+        symbol<int(void*)>(library_, "cuGraphExecDestroy")(exec_);
     void* function = kernel();
     void* parameters[] = {nullptr};
     void* captured = nullptr;
-    symbol<int (*)(void*, int)>(library_, "cuStreamBeginCapture_v2")(stream_, 0);
+    symbol<int(void*, int)>(library_, "cuStreamBeginCapture_v2")(stream_, 0);
     for (unsigned i = 0; i < graph_kernels; i++)
         symbol<LaunchKernel>(library_, "cuLaunchKernel")(function, 1024, 1, 1, 256, 1, 1, 4096, stream_, parameters,
                                                          nullptr);
-    symbol<int (*)(void*, void**)>(library_, "cuStreamEndCapture")(stream_, &captured);
-    symbol<int (*)(void**, void*, unsigned long)>(library_, "cuGraphInstantiateWithFlags")(&exec_, captured, 0);
-    symbol<int (*)(void*)>(library_, "cuGraphDestroy")(captured);
+    symbol<int(void*, void**)>(library_, "cuStreamEndCapture")(stream_, &captured);
+    symbol<int(void**, void*, unsigned long)>(library_, "cuGraphInstantiateWithFlags")(&exec_, captured, 0);
+    symbol<int(void*)>(library_, "cuGraphDestroy")(captured);
     return exec_;
-}
-
-// Passes the arguments of cuLaunchKernel to any single function: functions with fewer parameters ignore the rest.
-Nanoseconds Target::batch(void* function, unsigned calls) const
-{
-    void* parameters[] = {nullptr};
-    const auto begin = Clock::now();
-    for (unsigned i = 0; free_ && i < calls; i++) {
-        uint64_t address = 0;
-        if (allocate_(&address, allocation_bytes))
-            address = allocation_bytes; // an invalid address, so that the free fails, too
-        free_(address);
-    }
-    for (unsigned i = 0; launch_graph_ && i < calls; i++)
-        launch_graph_(function, stream_);
-    for (unsigned i = 0; all_reduce_ && i < calls; i++)
-        all_reduce_(nullptr, nullptr, 1 << 20, 7, 0, communicator_, nullptr);
-    for (unsigned i = 0; launch_by_runtime_ && i < calls; i++)
-        launch_by_runtime_(this, {1024, 1, 1}, {256, 1, 1}, parameters, 4096, nullptr);
-    for (unsigned i = 0; call_ && i < calls; i++)
-        call_(function, 1024, 1, 1, 256, 1, 1, 4096, nullptr, parameters, nullptr);
-    return Clock::now() - begin;
 }
 
 // Prints the median over batches. A batch takes much longer than reading the clock and is much shorter than a time
 // slice, so neither affects the median.
 void Target::run(double seconds, double rate)
 {
-    void* function = launch_graph_ ? graph() : kernel();
+    void* handle = is_graph_ ? graph() : kernel();
     uint64_t made = 0;
     unsigned calls = 8;
     do {
         calls *= 2;
         made += calls;
-    } while (batch(function, calls) < std::chrono::microseconds(100));
+    } while (batch_(handle, calls) < std::chrono::microseconds(100));
 
     std::vector<double> samples;
     const auto begin = Clock::now();
     auto elapsed = [begin] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
     while (elapsed() < seconds) {
-        samples.push_back(batch(function, calls).count() / calls);
+        samples.push_back(batch_(handle, calls).count() / calls);
         made += calls;
         while (elapsed() * rate < static_cast<double>(samples.size() * calls) && rate != 0)
             ;
     }
     std::ranges::nth_element(samples, samples.begin() + static_cast<ptrdiff_t>(samples.size() / 2));
-    printf("%lu %.2f\n", free_ ? 2 * made : made, samples[samples.size() / 2]);
+    printf("%lu %.2f\n", allocate_ ? 2 * made : made, samples[samples.size() / 2]);
 }
 
 void Target::hold(unsigned count)
