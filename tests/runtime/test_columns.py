@@ -57,15 +57,6 @@ def chosen():
     equal(len([line for line in usual[at:]]), len([line for line in changed[-len(usual[at:]):]]), "number of lines")
 
 
-def refused():
-    for arguments, words in ((["--columns", "nonsense"], ["'nonsense'", "--columns help"]),
-                             (["--columns", "+"], ["''"]), (["--columns", "-NOPE"], ["'NOPE'"])):
-        run = subprocess.run([harness.binary, *arguments], capture_output=True, text=True)
-        equal((run.returncode, run.stdout), (2, ""), f"exit status with {arguments}")
-        for word in words:
-            check(word in run.stderr, f"no '{word}' in {run.stderr}")
-
-
 def add(tool, function):
     def run():
         function()
@@ -75,16 +66,8 @@ def add(tool, function):
 
 
 for name in modes:
-    for function in default_tables, chosen, refused:
+    for function in default_tables, chosen:
         add(name, function)
-
-
-@case(tool="cudalaunch")
-def rejected_for_lines_and_histograms():
-    for mode in (["-e"], ["-H", "grid"]):
-        run = subprocess.run([harness.binary, *mode, "--columns", "PID"], capture_output=True, text=True)
-        equal(run.returncode, 2, "exit status")
-        check("--columns is for tables" in run.stderr, run.stderr)
 
 
 @case(tool="cudalaunch")

@@ -83,9 +83,3 @@ def text():
     header, line = [line.split() for line in tool.finish().text.splitlines()][-2:]
     equal(header, ["PID", "COMM", "THREADS", "WALL(s)", "ONCPU%", "READY%", "OFFCPU%", "SWITCH/s"], "header")
     check(float(dict(zip(header, line))["OFFCPU%"]) > 90, f"unexpected time off CPU: {line}")
-
-
-@case(each={"--why": ["--why"], "-e": ["-e"], "-l": ["-l", "1ms"], "-H": ["-H", "gap"]})
-def invalid_combinations(arguments):
-    tool = Tool("--cheap", *arguments, json=False, banner=False).finish(2)
-    check("--cheap does not trace why threads block" in tool.error, f"no reason in: {tool.error}")

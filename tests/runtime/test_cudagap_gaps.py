@@ -129,11 +129,3 @@ def intervals():
     records = tool.finish().of_type("hist")
     check(len(records) >= 4, f"too few reports: {len(records)}")
     equal(sum(record["total"] for record in records), sum(wanted.values()), "gaps of all intervals")
-
-
-@case(each={"-l": (["-l", "5ms", "--columns", "PID"], "-e"), "-P": (["-P"], "--by pid"), "both": (["-e", "-H", "gap"], "not both"),
-            "-H": (["-H", "duration"], "gap"), "stream": (["--by", "stream"], "add -H gap")})
-def invalid_combinations(which):
-    arguments, word = which
-    tool = Tool(*arguments, json=False, banner=False).finish(2)
-    check(word in tool.error, f"no reason in: {tool.error}")

@@ -60,9 +60,3 @@ def in_the_program():
         frames = [frame for frame in row["frames"] if not frame.endswith(" (kernel)")]
         check(frames and re.fullmatch(r"\w*nanosleep\+0x\w+ \(libc.*\)", frames[0]), f"no frame of libc: {frames}")
         check(any(re.match(r"main\+0x\w+ \(workload-driver\)$", frame) for frame in frames), f"no frame of main: {frames}")
-
-
-@case(each={"--why": ["--why"], "-H": ["-H", "gap"], "--cheap": ["--cheap"]})
-def invalid_combinations(arguments):
-    tool = Tool("-U", *arguments, json=False, banner=False).finish(2)
-    check("-U prints its own table" in tool.error, f"no reason in: {tool.error}")

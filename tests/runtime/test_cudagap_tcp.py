@@ -68,9 +68,3 @@ def a_far_peer():
         check(row["rtt_p50_ns"] >= 19e6 and one["retransmits"] >= 1, f"round trip or retransmits are too small: {row}")
     check(re.search(r"% of TCP segments to (10\.9\.0\.2|\[fd09::2\]):9000 were retransmitted \(\d+ of \d+\)", text), f"no verdict on lost segments: {text}")
     check(re.search(r"the round trip to (10\.9\.0\.2|\[fd09::2\]):9000 takes \d\d+\.\d ms", text), f"no verdict on the round trip: {text}")
-
-
-@case(each={"-U": ["-U"], "--why": ["--why"], "-e": ["-e"], "--by": ["--by", "thread"]})
-def invalid_combinations(arguments):
-    tool = Tool("--tcp", *arguments, json=False, banner=False).finish(2)
-    check("--tcp" in tool.error, f"no reason in: {tool.error}")

@@ -3,7 +3,6 @@
 tests/kernels, with a stub driver under other kernels."""
 import os
 import pathlib
-import re
 import time
 
 import harness
@@ -230,14 +229,3 @@ def no_xids():
     tool = Tool("--xid", banner=False, attaches=False)
     tool.finish(code=1)
     check("neither the tracepoint nvidia:nvidia_dev_xid" in tool.error, tool.error)
-
-
-refused = {"measure": ("-H", "size"), "by": ("--by", "stream"), "way": ("--attach", "multi"), "least": ("-l", "-1"),
-           "xid_events": ("--xid", "-e"), "xid_by": ("--xid", "--by", "pid"), "sort": ("-s", "nothing"), "hist_stacks": ("-H", "latency", "-U")}
-
-
-@case(tool="nvioctl", each=refused)
-def refusals(arguments):
-    tool = Tool(*arguments, banner=False, attaches=False)
-    tool.finish(code=2)
-    check(re.search(r"^nvioctl: \S.*", tool.error), tool.error)

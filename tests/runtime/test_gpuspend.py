@@ -220,11 +220,6 @@ def devices_from_cdi():
 
 
 @case
-def invalid_pages():
-    refused(["-p", "1", "--dcgm", "http://example.com/metrics"], 2, "is not a URL on this machine")
-
-
-@case
 def waits():
     """Time that threads waited for the device, in stream waits and frees; unknown with --cheap."""
     workload = Workload("sync 20 fn=cuStreamSynchronize delay_us=2000; alloc a 100; free a delay_us=10000; launch vecadd 5")

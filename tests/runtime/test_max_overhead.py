@@ -75,9 +75,3 @@ def marked_in_text():
     text = traced(busy.format(settling=3, seconds=2), scope=members, json=False)[0].text
     check(any(word.startswith("~") for line in text.splitlines() if "vecadd" in line for word in line.split()),
           f"no estimate is marked: {text}")
-
-
-@case(each={"lines": ["-e"], "latency": ["-l"], "failed": ["-x"], "runtime": ["--api", "both"], "gap": ["-H", "gap"]})
-def unsupported_modes(options):
-    tool = Tool("--max-overhead", 5, *options, attaches=False, banner=False).finish(2)
-    check("--max-overhead" in tool.error, f"no reason given: {tool.error}")

@@ -315,11 +315,3 @@ def failed():
           {(pid, *error): n for error, n in failures.items() for pid in ranks.pids}, "events")
     equal({event["result_code"] for event in events}, {1, 2, 3, 4, 5, 6}, "result codes")
     equal([(row["calls"], row["errors"]) for row in by_pid], [(5, sum(failures.values()))] * 2, "calls and errors of each process")
-
-
-@case
-def refused():
-    for arguments, word in ((["-x", "-H", "skew"], "-x or -H"), (["-L"], "--by rank"), (["--by", "ranks"], "rank")):
-        tool = Tool(*arguments, json=False, banner=False, attaches=False)
-        tool.finish(2)
-        check(word in tool.error, f"{arguments}: {tool.error}")

@@ -140,12 +140,3 @@ def by_size():
     rows = trace(2, script, "--by", "op,size")[0].rows
     equal({row["size_bytes"]: (row["calls"], row["bytes"], row["joined_calls"]) for row in rows},
           {2048: (6, 24000, 3), 262144: (4, 1600000, 2), 0: (2, 0, 1)}, "by size")
-
-
-@case
-def refused_options():
-    for arguments, word in ((["-e", "-H", "skew"], "not both"), (["-H", "skews"], "'skew'"), (["-e", "1", "2"], "COUNT"),
-                            (["--stalled", "never"], "--stalled"), (["-e", "--by", "rank"], "--by")):
-        tool = Tool(*arguments, json=False, banner=False, attaches=False)
-        tool.finish(2)
-        check(word in tool.error, f"{arguments}: {tool.error}")

@@ -127,14 +127,3 @@ def a_program_that_the_user_may_not_execute():
     tool = started([program], "--user", other_user.pw_name, json=False).finish(126)
     check(f"cannot start {program} as user nobody: Permission denied".lower() in tool.error.lower(),
           f"no reason: {tool.error}")
-
-
-@case
-def users_that_do_not_exist():
-    for arguments, code, words in ((["--user", "nosuchuser"], 2, "there is no user 'nosuchuser'"),
-                                   (["--user", "4294967296"], 2, "there is no user '4294967296'"),
-                                   (["--user", ""], 2, "there is no user ''")):
-        tool = started(["true"], *arguments, json=False, banner=False, attaches=False).finish(code)
-        check(words in tool.error, f"{arguments}: {tool.error}")
-    tool = Tool("--user", "root", json=False, banner=False, attaches=False).finish(2)
-    check("add -- PROGRAM" in tool.error, f"without a program: {tool.error}")

@@ -2,45 +2,23 @@
 // --help lists exactly the options that a tool accepts.
 #include "run/command_line.hpp"
 
-#include "base/options.hpp"
-#include "run/run_tool.hpp"
-#include "tools/tools.hpp"
+#include "tests/unit/run/parsed.hpp"
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <map>
 #include <set>
 #include <sstream>
-#include <string>
-#include <vector>
 
 using namespace gpusnoop;
 
 namespace {
 
-struct Result {
-    std::string answer;
-    std::string refusal;
-};
-
-Result parse(const NamedTool& tool, std::vector<std::string> words)
+Parsed parse(const NamedTool& tool, std::vector<std::string> words)
 {
-    words.insert(words.begin(), std::string(tool.name));
     if (tool.name == "cudatop")
         words.push_back("--batch"); // needs no terminal
-    std::vector<char*> argv;
-    for (std::string& word : words)
-        argv.push_back(word.data());
-    argv.push_back(nullptr);
-    try {
-        Options options;
-        plan_run(static_cast<int>(words.size()), argv.data(), *tool.make(), options);
-    } catch (const Answer& answer) {
-        return {answer.text, {}};
-    } catch (const UsageError& error) {
-        return {{}, error.what()};
-    }
-    return {};
+    return parsed(tool, words);
 }
 
 std::vector<std::string> lines_of(const std::string& text)
