@@ -86,3 +86,12 @@ TEST_CASE("a useless file is examined again after a change", "[known_files]")
     CHECK(known.files.is_useless({{.inode = 1}, 7}));
     CHECK_FALSE(known.files.is_useless({{.inode = 1}, 8}));
 }
+
+TEST_CASE("the number of complaints is limited, and the last one states that there are more", "[complaints]")
+{
+    Complaints complaints;
+    for (size_t i = 0; i < 2 * Complaints::max; i++)
+        complaints.add("no");
+    CHECK(complaints.all().size() == Complaints::max + 1);
+    CHECK(complaints.all().back() != "no");
+}

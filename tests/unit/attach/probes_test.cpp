@@ -66,6 +66,15 @@ bool has(const Probe& probe, int which)
     return operand_present(probe.row.args[which].word);
 }
 
+// Calls check(probe, row, named) for each probe. named(text): whether the symbol contains the text.
+void each_probe(auto check)
+{
+    for (const Probe& probe : all_probes()) {
+        INFO(probe.symbol);
+        check(probe, probe.row, [&](const char* text) { return probe.symbol.find(text) != std::string::npos; });
+    }
+}
+
 } // namespace
 
 TEST_CASE("the table fits into the BPF map of rows")
@@ -107,25 +116,22 @@ TEST_CASE("only rows of the requested kinds are returned")
 
 TEST_CASE("rows have the right library and kind")
 {
-    for (const Probe& probe : all_probes()) {
-        INFO(probe.symbol);
+    each_probe([](const Probe& probe, const probe_row&, const auto& named) {
         const bool hip = probe.library == Library::hip;
         CHECK(probe.row.layer == (probe.library == Library::runtime ? LAYER_RUNTIME : hip ? LAYER_HIP : LAYER_DRIVER));
         CHECK((gpusnoop::library_of(probe.row.layer) == probe.library || probe.library == Library::nccl));
-        CHECK(hip == (probe.symbol.find("hip") != std::string::npos));
+        CHECK(hip == named("hip"));
         CHECK((probe.row.kind > KIND_NONE && probe.row.kind < KINDS));
         CHECK((probe.library == Library::runtime || hip || probe.runtimes == gpusnoop::any_runtime));
         bool runtime_name = probe.symbol.starts_with("cuda") || probe.symbol.starts_with("__cuda");
         CHECK(runtime_name == (probe.library == Library::runtime));
         CHECK(probe.symbol.starts_with("nccl") == (probe.library == Library::nccl));
-    }
+    });
 }
 
 TEST_CASE("operands are within the words of a call")
 {
-    for (const Probe& probe : all_probes()) {
-        INFO(probe.symbol);
-        const probe_row& row = probe.row;
+    each_probe([](const Probe&, const probe_row& row, const auto&) {
         CHECK(row.block_words <= (is_launch(row.kind) ? LAUNCH_WORDS_MAX : BLOCK_WORDS_MAX));
         CHECK((row.block_base == BLOCK_NONE) == (row.block_words == 0));
         CHECK(row.block_base <= BLOCK_REGISTER + ARGUMENT_REGISTERS - 1);
@@ -133,23 +139,22 @@ TEST_CASE("operands are within the words of a call")
             CHECK((in_register(op) || op.word < WORD_BLOCK + row.block_words));
             CHECK((op.part == PART_WHOLE || op.part == PART_LOW || op.part == PART_HIGH));
         }
-    }
+    });
 }
 
 // register_argument() of bpf/base/probe.bpf.h cannot read arguments in memory, or in the upper half of a register.
 TEST_CASE("all arguments of kinds whose programs read only registers are in registers")
 {
-    for (const Probe& probe : all_probes()) {
-        INFO(probe.symbol);
+    each_probe([](const Probe& probe, const probe_row&, const auto&) {
         if (reads_blocks(probe.row.kind))
-            continue;
+            return;
         for (int which = 0; which < ARGUMENTS; which++) {
             const operand& op = probe.row.args[which];
             if (!is_launch(probe.row.kind) || which == ARG_COUNT ||
                 (which == ARG_FUNC && probe.row.kind != KIND_LAUNCH_LIST))
                 CHECK((in_register(op) && op.part != PART_HIGH));
         }
-    }
+    });
 }
 
 TEST_CASE("variants for per-thread streams have their arguments in the same places as the base function")
@@ -180,16 +185,13 @@ TEST_CASE("variants for per-thread streams have their arguments in the same plac
 
 TEST_CASE("rows of copies match their names")
 {
-    for (const Probe& probe : all_probes()) {
-        INFO(probe.symbol);
-        const probe_row& row = probe.row;
+    each_probe([](const Probe& probe, const probe_row& row, const auto& named) {
         const bool copies = is_copy(row.kind);
         CHECK((row.element_bytes == 1 || copies));
         CHECK(row.array_elements <= copies);
         CHECK((row.direction == DIRECTION_UNKNOWN || copies));
         if (!copies)
-            continue;
-        auto named = [&](const char* text) { return probe.symbol.find(text) != std::string::npos; };
+            return;
         const bool set = named("Memset"), prefetch = named("Prefetch");
         CHECK(has(probe, ARG_BYTES));
         CHECK(row.asynchronous == named("Async"));
@@ -216,41 +218,35 @@ TEST_CASE("rows of copies match their names")
         CHECK((has(probe, ARG_HEIGHT) || !has(probe, ARG_DEPTH)));
         CHECK((row.kind == KIND_COPY || named("Batch") || named("3DWithAttributes")));
         CHECK((row.kind != KIND_COPY || !has(probe, ARG_COUNT)));
-    }
+    });
 }
 
 TEST_CASE("rows of waits match their names")
 {
-    for (const Probe& probe : all_probes()) {
-        INFO(probe.symbol);
-        const probe_row& row = probe.row;
+    each_probe([](const Probe& probe, const probe_row& row, const auto& named) {
         CHECK((row.kind == KIND_WAIT || row.kind == KIND_FREE) >= (row.wait != WAIT_NONE));
         CHECK((row.kind != KIND_WAIT || row.wait != WAIT_NONE));
         // A free of addressable memory may have to wait, because the memory may be in use.
         CHECK((row.kind == KIND_FREE && row.memory != MEMORY_UNKNOWN) == (row.wait == WAIT_FREE));
-        auto named = [&](const char* text) { return probe.symbol.find(text) != std::string::npos; };
         if (row.kind != KIND_WAIT)
-            continue;
+            return;
         CHECK((row.wait == WAIT_POLL) == named("Query"));
         CHECK((row.wait == WAIT_VALUE) == named("WaitValue"));
         CHECK(bool(row.asynchronous) == named("WaitValue"));
         CHECK((row.wait == WAIT_CONTEXT) == (named("CtxSync") || named("DeviceSync") || named("ThreadSync")));
         CHECK((row.wait == WAIT_EVENT) == named("EventSync"));
         CHECK(has(probe, ARG_STREAM) == named("Stream"));
-    }
+    });
 }
 
 TEST_CASE("rows of memory calls have a type and the arguments needed to track memory")
 {
-    for (const Probe& probe : all_probes()) {
-        INFO(probe.symbol);
-        const probe_row& row = probe.row;
+    each_probe([](const Probe& probe, const probe_row& row, const auto& named) {
         const bool allocates = row.kind == KIND_ALLOC || row.kind == KIND_REGISTER_HOST ||
                                row.kind == KIND_PHYSICAL_NEW || row.kind == KIND_MAP;
         const bool frees = row.kind == KIND_FREE || row.kind == KIND_UNMAP;
         CHECK((row.holding != HOLDING_NONE) == (allocates || frees || row.kind == KIND_TRIM));
         CHECK((row.memory == MEMORY_UNKNOWN || allocates || frees));
-        auto named = [&](const char* text) { return probe.symbol.find(text) != std::string::npos; };
         switch (row.kind) {
         case KIND_ALLOC: {
             CHECK(has(probe, ARG_OUT));
@@ -291,7 +287,7 @@ TEST_CASE("rows of memory calls have a type and the arguments needed to track me
         default:
             CHECK(!has(probe, ARG_ADDRESS));
         }
-    }
+    });
 }
 
 TEST_CASE("every type of allocation has a free")
@@ -397,10 +393,7 @@ TEST_CASE("the tables of results are sorted")
 
 TEST_CASE("rows of graph calls have the node type and the graph arguments that their kind needs")
 {
-    for (const Probe& probe : all_probes()) {
-        INFO(probe.symbol);
-        const probe_row& row = probe.row;
-        auto named = [&](const char* text) { return probe.symbol.find(text) != std::string::npos; };
+    each_probe([](const Probe& probe, const probe_row& row, const auto& named) {
         const bool node = row.kind == KIND_GRAPH_NODE;
         CHECK(node >= (row.node != NODE_UNSPECIFIED));
         CHECK(has(probe, ARG_NODE_TYPE) == named("GraphAddNode"));
@@ -421,5 +414,5 @@ TEST_CASE("rows of graph calls have the node type and the graph arguments that t
                              row.kind == KIND_GRAPH_UPDATE || row.kind == KIND_GRAPH_SET ||
                              row.kind == KIND_EXEC_DESTROY;
         CHECK(of_exec <= has(probe, ARG_FUNC));
-    }
+    });
 }

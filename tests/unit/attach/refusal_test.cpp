@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <functional>
 #include <unistd.h>
+#include <vector>
 
 using gpusnoop::Refusal;
 using gpusnoop::refusal_of;
@@ -28,43 +29,39 @@ Refusal refused_by_the_kernel(const std::function<void(refused_bpf&)>& prepare)
     return refusal_of(-error, log.text());
 }
 
+template<int kind = 0>
+constexpr bpf_insn call(int32_t function)
+{
+    return {.code = BPF_JMP | BPF_CALL, .dst_reg = 0, .src_reg = kind, .off = 0, .imm = function};
+}
+
 } // namespace
 
 TEST_CASE("the cause of a refusal by this kernel is found")
 {
     need_bpf();
-    SECTION("a missing kernel function")
-    {
-        const Refusal refusal = refused_by_the_kernel(
-            [](refused_bpf& object) { bpf_program__set_autoload(object.progs.calls_nothing, true); });
-        CHECK(refusal.cause == RefusalCause::function);
-        CHECK(refusal.program == "calls_nothing");
-        CHECK(refusal.detail == "bpf_no_such_function");
-    }
-    SECTION("an invalid program")
-    {
-        const Refusal refusal = refused_by_the_kernel(
-            [](refused_bpf& object) { bpf_program__set_autoload(object.progs.reads_anywhere, true); });
-        CHECK(refusal.cause == RefusalCause::verifier);
-        CHECK(refusal.program == "reads_anywhere");
-        CHECK(refusal.detail.find("invalid mem access") != std::string::npos);
-    }
-    SECTION("a program that is too large")
-    {
-        const Refusal refusal = refused_by_the_kernel(
-            [](refused_bpf& object) { bpf_program__set_autoload(object.progs.loops_too_long, true); });
-        CHECK(refusal.cause == RefusalCause::too_large);
-        CHECK(refusal.program == "loops_too_long");
-        CHECK(refusal.reason().starts_with("the verifier gave up after 100000"));
-    }
-    SECTION("a map that cannot be created")
-    {
-        const Refusal refusal = refused_by_the_kernel(
-            [](refused_bpf& object) { bpf_map__set_type(object.maps.invalid_map, BPF_MAP_TYPE_UNSPEC); });
-        CHECK(refusal.cause == RefusalCause::map);
-        CHECK(refusal.program.empty());
-        CHECK(refusal.detail == "invalid_map");
-    }
+    const auto refused_program = [](const char* name) {
+        return refused_by_the_kernel([name](refused_bpf& object) {
+            bpf_program__set_autoload(bpf_object__find_program_by_name(object.obj, name), true);
+        });
+    };
+    Refusal refusal = refused_program("calls_nothing"); // a missing kernel function
+    CHECK(refusal.cause == RefusalCause::function);
+    CHECK(refusal.program == "calls_nothing");
+    CHECK(refusal.detail == "bpf_no_such_function");
+    refusal = refused_program("reads_anywhere");
+    CHECK(refusal.cause == RefusalCause::verifier);
+    CHECK(refusal.program == "reads_anywhere");
+    CHECK(refusal.detail.find("invalid mem access") != std::string::npos);
+    refusal = refused_program("loops_too_long");
+    CHECK(refusal.cause == RefusalCause::too_large);
+    CHECK(refusal.program == "loops_too_long");
+    CHECK(refusal.reason().starts_with("the verifier gave up after 100000"));
+    refusal = refused_by_the_kernel(
+        [](refused_bpf& object) { bpf_map__set_type(object.maps.invalid_map, BPF_MAP_TYPE_UNSPEC); });
+    CHECK(refusal.cause == RefusalCause::map);
+    CHECK(refusal.program.empty());
+    CHECK(refusal.detail == "invalid_map");
 }
 
 TEST_CASE("the logs of all versions of libbpf are parsed")
@@ -101,4 +98,21 @@ TEST_CASE("the logs of all versions of libbpf are parsed")
           "the kernel refused the BPF programs: BPF is not permitted here: Operation not "
           "permitted");
     CHECK(refusal_of(EIO, "").text() == "the kernel refused the BPF programs: Input/output error");
+}
+
+TEST_CASE("calls of bpf_probe_read become calls of bpf_probe_read_user, other instructions do not change")
+{
+    const bpf_insn constant = {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 4};
+    std::vector<bpf_insn> code{call(BPF_FUNC_probe_read),
+                               call(BPF_FUNC_probe_read_str),
+                               call(BPF_FUNC_ktime_get_ns),
+                               call<BPF_PSEUDO_CALL>(BPF_FUNC_probe_read),
+                               call<BPF_PSEUDO_KFUNC_CALL>(BPF_FUNC_probe_read),
+                               constant};
+    gpusnoop::restore_user_reads(code);
+    std::vector<int32_t> calls;
+    for (const bpf_insn& one : code)
+        calls.push_back(one.imm);
+    CHECK(calls == std::vector<int32_t>{BPF_FUNC_probe_read_user, BPF_FUNC_probe_read_user_str, BPF_FUNC_ktime_get_ns,
+                                        BPF_FUNC_probe_read, BPF_FUNC_probe_read, 4});
 }

@@ -10,8 +10,6 @@ using namespace gpusnoop;
 
 namespace {
 
-using Code32 = std::vector<uint32_t>;
-
 // hipMemcpy
 constexpr uint64_t here = 0x3055e8;
 const Code32 thunk{
@@ -34,12 +32,6 @@ const Code32 thunk{
     0xaa0403f0, // mov x16, x4
     0xd61f0200, // br x16
 };
-
-Code32 with(Code32 code, size_t at, uint32_t word)
-{
-    code.at(at) = word;
-    return code;
-}
 
 std::optional<Dispatch> dispatch(const Code32& words)
 {
@@ -138,7 +130,7 @@ TEST_CASE("arm64: functions that change arguments or do other work are not forwa
     CHECK(!dispatch({more, sign, push, call, take, pop, less, check, go})); // checked with a different stack pointer
     CHECK(!dispatch({sign, sign, push, call, take, pop, check, go}));
     for (size_t size = 0; size < thunk.size(); size++)
-        CHECK(!dispatch(Code32(thunk.begin(), thunk.begin() + static_cast<std::ptrdiff_t>(size))));
+        CHECK(!dispatch(first(thunk, size)));
 }
 
 TEST_CASE("arm64: entries of a table are found in the code that fills it", "[dispatch]")
@@ -154,13 +146,13 @@ TEST_CASE("arm64: entries of a table are found in the code that fills it", "[dis
 
 TEST_CASE("arm64: a table with ambiguous stores is unknown", "[dispatch]")
 {
-    CHECK(filled(with(filler, second_store, 0xf9000425)).empty());      // str x5, [x1, #8]: the same slot twice
-    CHECK(filled(with(filler, second_store, 0xb9001025)).empty());      // str w5
-    CHECK(filled(with(filler, second_store, 0xf8010c25)).empty());      // str x5, [x1, #16]!
-    CHECK(filled(with(filler, spill, 0xf9000be3)).empty());             // spilled to a slot other than the loaded one
-    CHECK(filled(with(filler, 10, 0x34ffffe9)).empty());                // cbz w9, back
-    CHECK(filled(with(filler, 6, 0xf9400020)).empty());                 // ldr x0, [x1]
-    CHECK(filled(Code32(filler.begin(), filler.begin() + 20)).empty()); // the pointer is never set
+    CHECK(filled(with(filler, second_store, 0xf9000425)).empty()); // str x5, [x1, #8]: the same slot twice
+    CHECK(filled(with(filler, second_store, 0xb9001025)).empty()); // str w5
+    CHECK(filled(with(filler, second_store, 0xf8010c25)).empty()); // str x5, [x1, #16]!
+    CHECK(filled(with(filler, spill, 0xf9000be3)).empty());        // spilled to a slot other than the loaded one
+    CHECK(filled(with(filler, 10, 0x34ffffe9)).empty());           // cbz w9, back
+    CHECK(filled(with(filler, 6, 0xf9400020)).empty());            // ldr x0, [x1]
+    CHECK(filled(first(filler, 20)).empty());                      // the pointer is never set
     CHECK(filled({}).empty());
     // Two paths lead to the stores, with different values of x3.
     Code32 two = with(filler, 14, 0x340000c0); // cbz w0, 1050
@@ -211,13 +203,13 @@ TEST_CASE("arm64: the path from an object to its kernel's name is found", "[inst
           std::nullopt); // b 2000: a tail call, whose load from x1 is not followed
     CHECK(path({0xf9401401, 0xaa0103e0, 0x140003fe}, {0xf9404400, 0xd65f03c0}) == Path{0x28, 0x88});
     CHECK(!path({}));
-    CHECK(!path(Code32(name_of.begin(), name_of.end() - 1))); // no return
-    CHECK(!path(name_of, {0xd2800000, 0xd65f03c0}));          // mov x0, #0
-    CHECK(!path(name_of, {0xf9400020, 0xd65f03c0}));          // ldr x0, [x1]: another argument
-    CHECK(!path(name_of, {0xf85f8000, 0xd65f03c0}));          // ldur x0, [x0, #-8]
-    CHECK(!path(name_of, {0xb9404400, 0xd65f03c0}));          // ldr w0
-    CHECK(!path(name_of, {0xf8408400, 0xd65f03c0}));          // ldr x0, [x0], #8
-    CHECK(!path(name_of, {0x94000000, 0xd65f03c0}));          // calls itself
-    CHECK(!path(with(name_of, 5, 0xd63f0020)));               // blr x1
-    CHECK(!path(name_place));                                 // returns an address within the object
+    CHECK(!path(first(name_of, name_of.size() - 1))); // no return
+    CHECK(!path(name_of, {0xd2800000, 0xd65f03c0}));  // mov x0, #0
+    CHECK(!path(name_of, {0xf9400020, 0xd65f03c0}));  // ldr x0, [x1]: another argument
+    CHECK(!path(name_of, {0xf85f8000, 0xd65f03c0}));  // ldur x0, [x0, #-8]
+    CHECK(!path(name_of, {0xb9404400, 0xd65f03c0}));  // ldr w0
+    CHECK(!path(name_of, {0xf8408400, 0xd65f03c0}));  // ldr x0, [x0], #8
+    CHECK(!path(name_of, {0x94000000, 0xd65f03c0}));  // calls itself
+    CHECK(!path(with(name_of, 5, 0xd63f0020)));       // blr x1
+    CHECK(!path(name_place));                         // returns an address within the object
 }

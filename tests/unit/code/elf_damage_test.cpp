@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/code/elf_fixtures.hpp"
 
-#include "base/error.hpp"
 #include "code/decoder.hpp"
+#include "tests/unit/base/error_of.hpp"
 
 #include <algorithm>
 #include <array>
@@ -21,12 +21,7 @@ namespace {
 
 std::string error_of(Fd file)
 {
-    try {
-        const gpusnoop::Elf elf(std::move(file));
-        return "";
-    } catch (const Error& error) {
-        return error.what();
-    }
+    return gpusnoop::error_of([&] { const gpusnoop::Elf elf(std::move(file)); });
 }
 
 // Calls all methods and returns the number of functions found; -1 if the file is refused.
@@ -63,15 +58,18 @@ TEST_CASE("invalid files are refused with a reason", "[elf]")
     };
     CHECK(error_of(memory_file(Bytes{})) == "not an ELF file");
     CHECK(error_of(memory_file(Bytes(10000, '#'))) == "not an ELF file");
+    for (const char* const path : {"/dev/null", "/proc/self/status", "/etc/passwd"})
+        CHECK_FALSE(error_of(Fd(open(path, O_RDONLY | O_CLOEXEC))).empty());
     CHECK(error_of(memory_file(Bytes{0x7f, 'E', 'L', 'F'})) == "truncated ELF file");
     CHECK(error_of(Fd(open("/", O_RDONLY | O_CLOEXEC))) == "not a regular file");
     CHECK(error_of(Fd()).starts_with("cannot read ELF file: "));
-    CHECK(error_of(Fd(open(fixtures().path("main.o").c_str(), O_RDONLY | O_CLOEXEC))) ==
+    CHECK(error_of(Fd(open(fixtures().file("main.o").c_str(), O_RDONLY | O_CLOEXEC))) ==
           "ELF file is neither a program nor a shared library");
-    CHECK(changed([](auto& h) { h.e_ident[EI_CLASS] = ELFCLASS32; }) == "32-bit ELF file");
-    CHECK(changed([](auto& h) { h.e_machine = gpusnoop::other_elf.number; }) ==
-          fmt::format("ELF file for another machine ({})", gpusnoop::other_elf.name));
-    CHECK(changed([](auto& h) { h.e_machine = EM_RISCV; }) == "ELF file for another machine (number 243)");
+    CHECK(changed([](auto& h) { h.e_ident[EI_CLASS] = ELFCLASS32; }).starts_with("32-bit ELF file; "));
+    CHECK(changed([](auto& h) {
+              h.e_machine = gpusnoop::other_elf.number;
+          }).starts_with(fmt::format("ELF file for another machine ({}); ", gpusnoop::other_elf.name)));
+    CHECK(changed([](auto& h) { h.e_machine = EM_RISCV; }).starts_with("ELF file for another machine (number 243); "));
     CHECK(changed([](auto& h) { h.e_shnum = 0; }).starts_with("malformed ELF file"));
     CHECK(changed([](auto& h) { h.e_phnum = PN_XNUM; }).starts_with("malformed ELF file"));
     CHECK(changed([](auto& h) { h.e_shoff = ~uint64_t{0}; }) == "truncated ELF file");
@@ -109,43 +107,28 @@ TEST_CASE("wrong values in header tables are harmless", "[elf]")
         spoil(file);
         return exercise(memory_file(file, size));
     };
-    const auto each_section = [](uint64_t Elf64_Shdr::*field, uint64_t value) {
-        return [field, value](Bytes& file) {
-            for (Elf64_Shdr& s : sections(file))
-                s.*field = value;
-        };
+    // Sets fields of all entries of a table.
+    const auto each = [&](auto table, off_t size, auto set) {
+        return spoilt([&](Bytes& file) { std::ranges::for_each(table(file), set); }, size);
     };
     for (const uint64_t value : {uint64_t{0}, uint64_t{1}, uint64_t{1} << 31, huge, uint64_t{1} << 63, ~uint64_t{0}}) {
         CAPTURE(value);
+        const auto word = static_cast<Elf64_Word>(value);
         for (const auto field : {&Elf64_Shdr::sh_offset, &Elf64_Shdr::sh_size, &Elf64_Shdr::sh_entsize,
-                                 &Elf64_Shdr::sh_flags, &Elf64_Shdr::sh_addralign}) {
-            CHECK(spoilt(each_section(field, value)) <= most);
-            CHECK(spoilt(each_section(field, value), 4 * huge) <=
-                  most); // a sparse file, large enough for the sizes in the header
-        }
-        CHECK(spoilt([value](Bytes& file) {
-                  for (Elf64_Shdr& s : sections(file))
-                      s.sh_link = s.sh_info = s.sh_name = static_cast<Elf64_Word>(value);
-              }) <= most);
-        CHECK(spoilt([value](Bytes& file) {
-                  for (Elf64_Sym& s : entries<Elf64_Sym>(file, SHT_DYNSYM))
-                      s.st_name = static_cast<Elf64_Word>(value);
-              }) <= most);
-        CHECK(spoilt([value](Bytes& file) {
-                  for (Elf64_Sym& s : entries<Elf64_Sym>(file, SHT_SYMTAB))
-                      s.st_value = s.st_size = value;
-              }) <= most);
-        CHECK(spoilt([value](Bytes& file) {
-                  for (Elf64_Phdr& s : segments(file))
-                      s.p_vaddr = s.p_memsz = s.p_align = value;
-              }) <= most);
-        CHECK(spoilt([value](Bytes& file) {
+                                 &Elf64_Shdr::sh_flags, &Elf64_Shdr::sh_addralign})
+            for (const off_t size : {off_t{0}, off_t{4 * huge}}) // huge: a sparse file that contains all offsets
+                CHECK(each(sections, size, [&](Elf64_Shdr& s) { s.*field = value; }) <= most);
+        CHECK(each(sections, 0, [&](Elf64_Shdr& s) { s.sh_link = s.sh_info = s.sh_name = word; }) <= most);
+        CHECK(each(segments, 0, [&](Elf64_Phdr& s) { s.p_vaddr = s.p_memsz = s.p_align = value; }) <= most);
+        CHECK(each([](Bytes& file) { return entries<Elf64_Sym>(file, SHT_DYNSYM); }, 0,
+                   [&](Elf64_Sym& s) { s.st_name = word; }) <= most);
+        CHECK(each([](Bytes& file) { return entries<Elf64_Sym>(file, SHT_SYMTAB); }, 0,
+                   [&](Elf64_Sym& s) { s.st_value = s.st_size = value; }) <= most);
+        CHECK(each([](Bytes& file) { return entries<Elf64_Half>(file, SHT_GNU_versym); }, 0,
+                   [&](Elf64_Half& index) { index = static_cast<Elf64_Half>(value); }) >= 5);
+        CHECK(spoilt([&](Bytes& file) {
                   auto* definition = table<Elf64_Verdef>(file, section(file, SHT_GNU_verdef).sh_offset);
-                  definition->vd_next = definition->vd_aux = static_cast<Elf64_Word>(value);
-              }) >= 5);
-        CHECK(spoilt([value](Bytes& file) {
-                  for (Elf64_Half& index : entries<Elf64_Half>(file, SHT_GNU_versym))
-                      index = static_cast<Elf64_Half>(value);
+                  definition->vd_next = definition->vd_aux = word;
               }) >= 5);
     }
 }

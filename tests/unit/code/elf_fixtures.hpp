@@ -4,14 +4,11 @@
 
 #include "code/elf.hpp"
 
+#include "tests/unit/base/folder.hpp"
+
 #include <algorithm>
-#include <catch2/catch_test_macros.hpp>
-#include <cstdlib>
 #include <elf.h>
 #include <fcntl.h>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -55,15 +52,25 @@ int own(int x) { return pointer(x); }
 int main(void) { pointer = exported; return own(1); }
 )";
 
-class Fixtures {
-public:
+// A folder for files that are built by shell commands.
+struct BuildFolder : Folder {
+    bool try_run(const std::string& command) const
+    {
+        return std::system(("cd " + path() + " && " + command).c_str()) == 0; // NOLINT
+    }
+    void run(const std::string& command) const
+    {
+        if (!try_run(command))
+            throw std::runtime_error("cannot build a fixture: " + command);
+    }
+};
+
+struct Fixtures : BuildFolder {
     Fixtures()
     {
-        char name[] = "/tmp/gpusnoop-elf-test-XXXXXX";
-        dir_ = mkdtemp(name);
-        std::ofstream(dir_ / "lib.c") << library_source;
-        std::ofstream(dir_ / "lib.map") << version_script;
-        std::ofstream(dir_ / "main.c") << program_source;
+        file("lib.c", library_source);
+        file("lib.map", version_script);
+        file("main.c", program_source);
         run("gcc -O1 -fPIC -shared lib.c -o lib.so -Wl,--version-script=lib.map,-soname,libfixture.so.1,--build-id=0x"
             "00112233445566778899aabbccddeeff00ff10ab -Wl,-z,noseparate-code");
         run("cp lib.so stripped.so && strip stripped.so");
@@ -74,26 +81,6 @@ public:
         run("gcc -O1 -fPIC -shared lib.c -o old-hash.so -Wl,--version-script=lib.map,-soname,libfixture.so.1,"
             "--hash-style=sysv");
     }
-    Fixtures(const Fixtures&) = delete;
-    Fixtures(Fixtures&&) = delete;
-    Fixtures& operator=(const Fixtures&) = delete;
-    Fixtures& operator=(Fixtures&&) = delete;
-    ~Fixtures()
-    {
-        std::error_code ignored;
-        std::filesystem::remove_all(dir_, ignored);
-    }
-
-    std::string path(const char* name) const { return dir_ / name; }
-
-private:
-    void run(const std::string& command) const
-    {
-        if (std::system(("cd " + dir_.string() + " && " + command).c_str()) != 0)
-            throw std::runtime_error("cannot build a fixture: " + command);
-    }
-
-    std::filesystem::path dir_;
 };
 
 inline const Fixtures& fixtures()
@@ -104,13 +91,13 @@ inline const Fixtures& fixtures()
 
 inline Elf open_elf(const char* fixture)
 {
-    return Elf(Fd(open(fixtures().path(fixture).c_str(), O_RDONLY | O_CLOEXEC)));
+    return Elf(Fd(open(fixtures().file(fixture).c_str(), O_RDONLY | O_CLOEXEC)));
 }
 
 inline Bytes content(const char* fixture)
 {
-    std::ifstream file(fixtures().path(fixture), std::ios::binary);
-    return Bytes(std::istreambuf_iterator<char>(file), {});
+    const std::string bytes = contents(fixtures().file(fixture));
+    return {bytes.begin(), bytes.end()};
 }
 
 // Returns a file with this content, extended by a hole to `size` bytes.

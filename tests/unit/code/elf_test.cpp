@@ -114,7 +114,7 @@ TEST_CASE("an undefined symbol never matches, even if it has an address", "[elf]
 TEST_CASE("addresses and file offsets match the library as the loader maps it", "[elf]")
 {
     const auto elf = open_elf("lib.so");
-    const std::unique_ptr<void, int (*)(void*)> library(dlopen(fixtures().path("lib.so").c_str(), RTLD_NOW), dlclose);
+    const std::unique_ptr<void, int (*)(void*)> library(dlopen(fixtures().file("lib.so").c_str(), RTLD_NOW), dlclose);
     REQUIRE(library);
 
     const auto check = [&elf](const Symbol& symbol, const void* loaded) {

@@ -2,7 +2,6 @@
 // Unwinds the stack of this thread and compares it with backtrace().
 #include "code/unwinder.hpp"
 
-#include "base/error.hpp"
 #include "tests/unit/code/elf_fixtures.hpp"
 
 #include <algorithm>
@@ -199,11 +198,8 @@ TEST_CASE("invalid registers yield no stack", "[stacks]")
     }
 }
 
-TEST_CASE("files without unwind rules are handled", "[stacks]")
+TEST_CASE("a file without unwind rules is handled", "[stacks]")
 {
-    for (const char* const path : {"/dev/null", "/proc/self/status", "/etc/passwd"})
-        CHECK_THROWS_AS(Elf(Fd(open(path, O_RDONLY | O_CLOEXEC))), Error);
-    CHECK_THROWS_AS(Elf(Fd()), Error);
     elf_fixtures::Bytes file = elf_fixtures::without_sections(elf_fixtures::content("lib.so"));
     elf_fixtures::header(file).e_phnum = 0;
     const Elf elf(elf_fixtures::memory_file(file));

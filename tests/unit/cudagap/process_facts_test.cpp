@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cudagap/circumstances.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
+#include "tests/unit/base/folder.hpp"
+
 #include <thread>
 #include <unistd.h>
 
 using namespace gpusnoop;
 
-namespace {
-
-constexpr auto stat_line = "77 (a) R 9 9) S 1 2 3 4 5 6 7 8 4711 10 11 12 13 14 15 16 17 18";
-
-} // namespace
-
 TEST_CASE("facts are parsed despite parentheses and keys in the process name")
 {
-    const ProcessFacts facts = parse_process_facts(stat_line, "Name:\tVmSwap: 9\nVmSwap:\t    1200 kB\nThreads:\t65\n",
+    const ProcessFacts facts = parse_process_facts("77 (a) R 9 9) S 1 2 3 4 5 6 7 8 4711 10 11 12 13 14 15 16 17 18",
+                                                   "Name:\tVmSwap: 9\nVmSwap:\t    1200 kB\nThreads:\t65\n",
                                                    "rchar: 1\nread_bytes: 4096\nwrite_bytes: 8192\n");
     CHECK(facts.major_faults == 4711);
     CHECK(facts.swapped_bytes == 1200 * 1024);
@@ -55,20 +48,18 @@ TEST_CASE("process_facts counts the threads of this process")
 
 TEST_CASE("gpu_nodes ignores other devices and unknown nodes")
 {
-    char folder[] = "/tmp/gpusnoop-nodes-XXXXXX";
-    REQUIRE(mkdtemp(folder));
-    const auto add = [&](const std::string& name, const char* vendor, const char* kind, const char* node) {
-        const std::filesystem::path device = std::filesystem::path(folder) / "bus/pci/devices" / name;
-        std::filesystem::create_directories(device);
-        std::ofstream(device / "vendor") << vendor << '\n';
-        std::ofstream(device / "class") << kind << '\n';
-        std::ofstream(device / "numa_node") << node << '\n';
+    const Folder root;
+    CHECK(gpu_nodes(root.path()).empty());
+    const auto add = [&](const std::string& name, const std::string& vendor, const std::string& kind,
+                         const char* node) {
+        const std::string device = "bus/pci/devices/" + name;
+        root.file(device + "/vendor", vendor + "\n");
+        root.file(device + "/class", kind + "\n");
+        root.file(device + "/numa_node", std::string(node) + "\n");
     };
-    CHECK(gpu_nodes(folder).empty());
     add("gpu", "0x10de", "0x030200", "1");
     add("its sound", "0x10de", "0x040300", "2");
     add("unknown", "0x10de", "0x030000", "-1");
     add("another", "0x8086", "0x030000", "3");
-    CHECK(gpu_nodes(folder) == std::set<unsigned>{1});
-    std::filesystem::remove_all(folder);
+    CHECK(gpu_nodes(root.path()) == std::set<unsigned>{1});
 }

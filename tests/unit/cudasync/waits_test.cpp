@@ -2,15 +2,11 @@
 #include "tools/cudasync/waits.hpp"
 
 #include "base/clock.hpp"
-#include "base/fd.hpp"
 #include "proc/process.hpp"
+#include "tests/unit/base/sleeping_child.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-#include <csignal>
 #include <optional>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 using namespace gpusnoop;
 
@@ -44,36 +40,6 @@ private:
     std::optional<SharedArray<waiting>> places_;
 };
 
-// A process that sleeps until it is killed and becomes a zombie.
-class Sleeper {
-public:
-    Sleeper() : pid_(fork())
-    {
-        if (!pid_)
-            for (;;)
-                pause();
-        REQUIRE(pid_ > 0);
-    }
-    ~Sleeper()
-    {
-        ::kill(pid_, SIGKILL);
-        waitpid(pid_, nullptr, 0);
-    }
-    Sleeper(const Sleeper&) = delete;
-    Sleeper& operator=(const Sleeper&) = delete;
-
-    pid_t pid() const { return pid_; }
-    void end() const
-    {
-        siginfo_t ended{};
-        ::kill(pid_, SIGKILL);
-        REQUIRE(waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOWAIT) == 0);
-    }
-
-private:
-    pid_t pid_;
-};
-
 struct Waits {
     Table table;
     __u64 reported_ns = 0;
@@ -94,7 +60,7 @@ struct Waits {
 TEST_CASE("a wait whose thread ends is reported once, with the time until then")
 {
     Waits waits;
-    const Sleeper child;
+    const SleepingChild child;
     const auto pid = static_cast<uint32_t>(child.pid());
     waits.table.waits(7, child.pid(), waits.now - 100 * second);
     CHECK(waits.waiting.drain(0).empty()); // no interval has ended
@@ -103,7 +69,7 @@ TEST_CASE("a wait whose thread ends is reported once, with the time until then")
     CHECK((parts[0].waiting && !parts[0].ended));
     waits.waiting.forget_ended();
     CHECK(waits.go_on);
-    child.end();
+    child.kill();
     waits.waiting.exited(pid, waits.now - 4 * second);
     SECTION("noticed by the report") {}
     SECTION("noticed before the report")
@@ -124,9 +90,9 @@ TEST_CASE("a wait whose thread ends is reported once, with the time until then")
 TEST_CASE("without an exit event, a wait ends when the end of its thread is noticed")
 {
     Waits waits;
-    const Sleeper child;
+    const SleepingChild child;
     waits.table.waits(0, child.pid(), waits.now - 30 * second); // an earlier start could lie before boot
-    child.end();
+    child.kill();
     waits.waiting.forget_ended();
     const auto parts = waits.report(clock_ns(CLOCK_MONOTONIC) + second);
     REQUIRE(parts.size() == 1);
@@ -152,10 +118,10 @@ TEST_CASE("exec ends earlier waits, although the main thread keeps its id")
 TEST_CASE("a wait of a running thread, or a wait that returned, does not count as ended")
 {
     Waits waits;
-    const Sleeper child;
+    const SleepingChild child;
     waits.table.waits(3, getpid(), waits.now - 5 * second);
     waits.table.waits(4, child.pid(), 0);
-    child.end();
+    child.kill();
     waits.waiting.forget_ended();
     const auto parts = waits.report(waits.now);
     REQUIRE(parts.size() == 1);

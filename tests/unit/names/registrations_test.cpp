@@ -3,14 +3,8 @@
 #include "names/scan_cache.hpp"
 #include "tests/unit/code/elf_fixtures.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-#include <cstdlib>
-#include <filesystem>
 #include <fmt/format.h>
-#include <fstream>
-#include <map>
 #include <set>
-#include <sys/stat.h>
 #include <thread>
 
 using namespace gpusnoop;
@@ -18,29 +12,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct Folder {
-    Folder()
-    {
-        char name[] = "/tmp/gpusnoop-names-XXXXXX";
-        REQUIRE(mkdtemp(name));
-        path = name;
-    }
-    ~Folder() { fs::remove_all(path); }
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-    fs::path path;
-};
-
 // Compiles tests/fuzz/seed.cpp with these flags.
-fs::path compiled(const Folder& folder, const std::string& flags)
+std::string compiled(const Folder& folder, const std::string& flags)
 {
-    fs::path file = folder.path / "registering";
-    const std::string command = "g++ " + flags + " tests/fuzz/seed.cpp -o " + file.string() + " -nostdlib -s";
-    REQUIRE(std::system(command.c_str()) == 0); // NOLINT
+    const std::string file = folder.file("registering");
+    REQUIRE(std::system(("g++ " + flags + " tests/fuzz/seed.cpp -o " + file + " -nostdlib -s").c_str()) == 0); // NOLINT
     return file;
 }
 
-Fd opened(const fs::path& path)
+Fd opened(const std::string& path)
 {
     return Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
 }
@@ -61,14 +41,11 @@ const std::string id = "0123456789abcdef0123456789abcdef01234567";
 
 TEST_CASE("registrations are found in code", "[registrations]")
 {
-    const std::map<std::string, std::string> forms = {
-        {"a library", "-O2 -fPIC -shared"},
-        {"a static runtime without symbols", "-O2 -DRUNTIME -fno-pie -no-pie -static -e launch_all"},
-        {"not optimized", "-O0 -DRUNTIME -fPIE -pie -e launch_all"},
-        {"for space", "-Os -DRUNTIME -fPIC -shared"},
-    };
-    for (const auto& [what, flags] : forms) {
-        CAPTURE(what);
+    for (const char* flags :
+         {"-O2 -fPIC -shared",
+          "-O2 -DRUNTIME -fno-pie -no-pie -static -e launch_all", // a static runtime without symbols
+          "-O0 -DRUNTIME -fPIE -pie -e launch_all", "-Os -DRUNTIME -fPIC -shared"}) {
+        CAPTURE(flags);
         const Folder folder;
         const Elf elf(opened(compiled(folder, flags)));
         const Registrations found = scan_registrations(elf);
@@ -78,15 +55,10 @@ TEST_CASE("registrations are found in code", "[registrations]")
         std::set<std::string> names;
         for (const Registration& r : found.kernels) {
             names.insert(registered_name(image, r));
-            Registration other = r;
-            other.stub++;
-            CHECK(registered_name(image, other).empty());
-            other = r;
-            other.name++;
-            CHECK(registered_name(image, other).empty());
-            other = r;
-            other.site.address = UINT64_MAX;
-            CHECK(registered_name(image, other).empty());
+            for (const Registration& other :
+                 {Registration{r.stub + 1, r.name, r.site}, Registration{r.stub, r.name + 1, r.site},
+                  Registration{r.stub, r.name, {UINT64_MAX, r.site.window}}})
+                CHECK(registered_name(image, other).empty());
         }
         CHECK(names == std::set<std::string>{"_Z5firstPf", "_ZN2at6secondIfEEvT_", "third", "_Z8exportedv"});
         CHECK(found.handles.size() == 3);
@@ -141,7 +113,7 @@ TEST_CASE("registrations survive serialization, and invalid bytes are rejected",
 TEST_CASE("scan results are cached by build-id", "[registrations]")
 {
     const Folder folder;
-    const fs::path path = folder.path / "cache";
+    const fs::path path = folder.file("cache");
     const ScanCache cache(path);
     CHECK_FALSE(cache.find(id, 100));
     cache.keep(id, 100, few());
@@ -166,8 +138,7 @@ TEST_CASE("scan results are cached by build-id", "[registrations]")
         const ScanCache open_to_all(path);
         open_to_all.keep("fedcba9876543210", 100, few());
         CHECK_FALSE(open_to_all.find("fedcba9876543210", 100));
-        fs::create_directory_symlink(folder.path, folder.path / "link");
-        CHECK_FALSE(ScanCache(folder.path / "link").find(id, 100));
+        CHECK_FALSE(ScanCache(folder.link("link", folder.path())).find(id, 100));
     }
     SECTION("the size of the cache is limited")
     {

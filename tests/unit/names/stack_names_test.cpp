@@ -2,29 +2,22 @@
 #include "names/stack_names.hpp"
 
 #include "attach/calling_convention.hpp"
+#include "tests/unit/base/sleeping_child.hpp"
+#include "tests/unit/code/elf_fixtures.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-#include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
-#include <elf.h>
-#include <fcntl.h>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <memory>
 #include <random>
 #include <sched.h>
 #include <sstream>
-#include <stdexcept>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <thread>
 
-using gpusnoop::ImageId;
-using gpusnoop::StackNames;
+using namespace gpusnoop;
+using gpusnoop::elf_fixtures::BuildFolder;
 
 namespace {
 
@@ -81,52 +74,22 @@ static __attribute__((noinline, used)) int NAME2(int x) { return x + 9; }
 int more(int x) { return NAME2(x); }
 )";
 
-class Fixtures {
-public:
+struct Fixtures : BuildFolder {
     Fixtures()
     {
-        char name[] = "/tmp/gpusnoop-symbols-test-XXXXXX";
-        dir_ = mkdtemp(name);
-        std::ofstream(dir_ / "main.cpp") << program_source;
-        std::ofstream(dir_ / "lib.c") << library_source;
+        file("main.cpp", program_source);
+        file("lib.c", library_source);
         run("g++ -g -fno-omit-frame-pointer -fPIE -pie main.cpp -o program -ldl");
         run("g++ -g -fno-omit-frame-pointer -fno-pic -no-pie main.cpp -o fixed -ldl");
         run("cp program bare && strip bare");
         run("gcc -g -fPIC -shared -DNAME=first_call -DNAME2=hidden_call lib.c -o libfirst.so");
         run("gcc -g -fPIC -shared -DNAME=other_call -DNAME2=hidden_other lib.c -o libother.so");
     }
-    Fixtures(const Fixtures&) = delete;
-    Fixtures& operator=(const Fixtures&) = delete;
-    ~Fixtures()
-    {
-        std::error_code ignored;
-        std::filesystem::remove_all(dir_, ignored);
-    }
-
-    std::string path(const char* name) const { return dir_ / name; }
-    std::string copy(const char* from, const char* to) const
-    {
-        std::filesystem::copy_file(dir_ / from, dir_ / to, std::filesystem::copy_options::overwrite_existing);
-        return dir_ / to;
-    }
-    bool try_run(const std::string& command) const
-    {
-        return std::system(("cd " + dir_.string() + " && " + command).c_str()) == 0;
-    }
-
-private:
-    void run(const std::string& command) const
-    {
-        if (!try_run(command))
-            throw std::runtime_error("cannot build a fixture: " + command);
-    }
-
-    std::filesystem::path dir_;
 };
 
 const Fixtures& fixtures()
 {
-    if (gpusnoop::host != gpusnoop::Machine::x86_64)
+    if (host != Machine::x86_64)
         SKIP("the fixture is in x86-64 assembly");
     static const Fixtures all;
     return all;
@@ -141,56 +104,29 @@ ImageId id_of(pid_t pid, uint32_t serial = 1)
 class Program {
 public:
     Program(const char* name, const std::string& library = "", const char* symbol = "", bool (*prepare)() = nullptr)
+        : child_([&, path = fixtures().file(name)] {
+              dup2(to_.reading.get(), 0);
+              dup2(from_.writing.get(), 1);
+              if (!prepare || prepare())
+                  execl(path.c_str(), path.c_str(), library.empty() ? nullptr : library.c_str(), symbol, nullptr);
+              return false;
+          })
     {
-        int from[2];
-        int to[2];
-        REQUIRE((pipe(from) == 0 && pipe(to) == 0));
-        const std::string path = fixtures().path(name);
-        pid_ = fork();
-        if (pid_ == 0) {
-            dup2(to[0], 0);
-            dup2(from[1], 1);
-            for (const int fd : {from[0], from[1], to[0], to[1]})
-                close(fd);
-            if (!prepare || prepare())
-                execl(path.c_str(), path.c_str(), library.empty() ? nullptr : library.c_str(), symbol, nullptr);
-            _exit(1);
-        }
-        close(to[0]);
-        close(from[1]);
-        in_ = fdopen(from[0], "r");
-        out_ = to[1];
+        REQUIRE(child_.ready());
+        to_.reading = {};
+        from_.writing = {};
         while (read_line() != "ready") {}
     }
-    Program(const Program&) = delete;
-    Program& operator=(const Program&) = delete;
-    ~Program()
-    {
-        end();
-        fclose(in_);
-        close(out_);
-    }
 
-    void end()
-    {
-        if (pid_ > 0) {
-            kill(pid_, SIGKILL);
-            waitpid(pid_, nullptr, 0);
-        }
-        pid_ = -1;
-    }
-    void command(const std::string& line) const
-    {
-        const std::string text = line + '\n';
-        REQUIRE(write(out_, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
-    }
+    void end() { child_.end(); }
+    void command(const std::string& line) const { REQUIRE(write_all(to_.writing.get(), line + '\n')); }
     uint64_t load(const std::string& path, const std::string& symbol)
     {
         command(path + ' ' + symbol);
         read_line();
         return at(symbol);
     }
-    pid_t pid() const { return pid_; }
+    pid_t pid() const { return child_.pid(); }
     uint64_t at(const std::string& symbol) const { return addresses_.at(symbol); }
 
 private:
@@ -198,15 +134,15 @@ private:
     {
         char name[256];
         unsigned long address = 0;
-        if (fscanf(in_, "%255s 0x%lx", name, &address) != 2)
+        if (fscanf(in_.get(), "%255s 0x%lx", name, &address) != 2)
             throw std::runtime_error("the fixture does not run");
         addresses_[name] = address;
         return name;
     }
 
-    pid_t pid_ = -1;
-    FILE* in_ = nullptr;
-    int out_ = -1;
+    Ends from_ = pipe_ends(), to_ = pipe_ends();
+    SleepingChild child_;
+    std::unique_ptr<FILE, int (*)(FILE*)> in_{fdopen(dup(from_.reading.get()), "r"), fclose};
     std::map<std::string, uint64_t> addresses_;
 };
 
@@ -225,12 +161,10 @@ void wait_for_refresh()
 // A file mapped by this process.
 class Mapped {
 public:
-    Mapped(const std::string& path, size_t size)
+    Mapped(const std::string& path, size_t size) : size_(size)
     {
-        const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-        size_ = size;
-        at_ = mmap(nullptr, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
-        close(fd);
+        const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+        at_ = mmap(nullptr, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, file.get(), 0);
         REQUIRE(at_ != MAP_FAILED);
     }
     Mapped(const Mapped&) = delete;
@@ -239,21 +173,15 @@ public:
     uint64_t address() const { return reinterpret_cast<uint64_t>(at_); }
 
 private:
-    void* at_ = nullptr;
-    size_t size_ = 0;
+    size_t size_;
+    void* at_;
 };
-
-std::vector<char> content(const std::string& path)
-{
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
 
 } // namespace
 
 TEST_CASE("a program, and a library whose file was deleted, are symbolized")
 {
-    const std::string path = fixtures().copy("libfirst.so", "libgone.so");
+    const std::string path = fixtures().file("libgone.so", contents(fixtures().file("libfirst.so")));
     const Program program("program", path, "first_call");
     std::filesystem::remove(path);
     StackNames symbols;
@@ -266,13 +194,8 @@ TEST_CASE("a program, and a library whose file was deleted, are symbolized")
     CHECK(symbols.frames(id_of(program.pid()), {}).empty());
     CHECK(frame(symbols, id_of(program.pid()), 0) == "0x0");
     CHECK(frame(symbols, id_of(program.pid()), UINT64_MAX) == "0xffffffffffffffff");
-}
-
-TEST_CASE("a program at a fixed address is symbolized")
-{
-    const Program program("fixed");
-    StackNames symbols;
-    CHECK(frame(symbols, id_of(program.pid()), program.at("outer") + 4) == "outer+0x4 (fixed)");
+    const Program fixed("fixed"); // a program at a fixed address
+    CHECK(frame(symbols, id_of(fixed.pid()), fixed.at("outer") + 4) == "outer+0x4 (fixed)");
 }
 
 TEST_CASE("return addresses belong to the call before them")
@@ -284,12 +207,7 @@ TEST_CASE("return addresses belong to the call before them")
     CHECK(symbols.frames(id_of(program.pid()), stack) ==
           Strings{"asm_second+0x0 (program)", "asm_first+0x7 (program)", "asm_second+0x1 (program)"});
     CHECK(frame(symbols, id_of(program.pid()), program.at("asm_label") + 1) == "asm_label+0x1 (program)");
-}
-
-TEST_CASE("the largest of several symbols at an address is used")
-{
-    const Program program("program");
-    StackNames symbols;
+    // The largest of several symbols at an address is used.
     for (const uint64_t offset : {0, 3})
         CHECK(frame(symbols, id_of(program.pid()), program.at("asm_long") + offset) ==
               "asm_long+0x" + std::to_string(offset) + " (program)");
@@ -302,7 +220,7 @@ TEST_CASE("addresses in a stripped program are shown as virtual addresses")
     StackNames symbols;
     // The stripped and the full program have the same code, so nm of the full program prints the function's offset in
     // both.
-    const std::string list = fixtures().path("symbols");
+    const std::string list = fixtures().file("symbols");
     REQUIRE(fixtures().try_run("nm program | awk '$3 == \"outer\" { print $1 }' > symbols"));
     uint64_t outer = 0;
     std::ifstream(list) >> std::hex >> outer;
@@ -327,7 +245,7 @@ TEST_CASE("symbols in .gnu_debugdata are used")
 
 TEST_CASE("known mappings of an exited process are still used")
 {
-    Program program("program", fixtures().path("libfirst.so"), "first_call");
+    Program program("program", fixtures().file("libfirst.so"), "first_call");
     const ImageId id = id_of(program.pid());
     StackNames symbols;
     CHECK(frame(symbols, id, program.at("outer") + 4) == "outer+0x4 (program)");
@@ -348,7 +266,7 @@ TEST_CASE("a library that is loaded later is found after a second")
     const ImageId id = id_of(program.pid());
     StackNames symbols;
     CHECK(frame(symbols, id, program.at("outer")) == "outer+0x0 (program)");
-    const uint64_t loaded = program.load(fixtures().path("libfirst.so"), "first_call");
+    const uint64_t loaded = program.load(fixtures().file("libfirst.so"), "first_call");
     CHECK(frame(symbols, id, loaded).starts_with("0x")); // mappings are read once per second
     wait_for_refresh();
     CHECK(frame(symbols, id, loaded) == "first_call+0x0 (libfirst.so)");
@@ -361,7 +279,7 @@ TEST_CASE("after exec, addresses of the first program keep its symbols")
     const ImageId id = id_of(program.pid());
     StackNames symbols;
     CHECK(frame(symbols, id, program.at("outer")) == "outer+0x0 (program)");
-    program.command("- " + fixtures().path("bare"));
+    program.command("- " + fixtures().file("bare"));
     wait_for_refresh();
     CHECK(frame(symbols, id, 0x10) == "0x10");
     CHECK(frame(symbols, id, program.at("local")) == "local+0x0 (program)");
@@ -374,10 +292,10 @@ TEST_CASE("a process's own mount namespace is used")
     struct statx root {};
     if (statx(AT_FDCWD, "/", 0, STATX_BASIC_STATS, &root) != 0 || !(root.stx_attributes & STATX_ATTR_MOUNT_ROOT))
         SKIP("mounts cannot be private in a chroot that is not a mount point");
-    const std::string path = fixtures().path("libfirst.so");
+    const std::string path = fixtures().file("libfirst.so");
     const auto bind = [] {
         return unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-               mount(fixtures().path("libother.so").c_str(), fixtures().path("libfirst.so").c_str(), nullptr, MS_BIND,
+               mount(fixtures().file("libother.so").c_str(), fixtures().file("libfirst.so").c_str(), nullptr, MS_BIND,
                      nullptr) == 0;
     };
     const Program inside("program", path, "other_call", bind);
@@ -418,8 +336,8 @@ TEST_CASE("many images and many addresses are symbolized")
 
 TEST_CASE("malformed files do no harm")
 {
-    const std::string path = fixtures().path("strange.so");
-    const std::vector<char> good = content(fixtures().path("libfirst.so"));
+    const std::string path = fixtures().file("strange.so");
+    const std::string good = contents(fixtures().file("libfirst.so"));
     std::mt19937 random(1);
     const auto ask = [&path](size_t size) {
         StackNames symbols;
@@ -436,13 +354,11 @@ TEST_CASE("malformed files do no harm")
                 FAIL(text);
         }
     };
-    const auto put = [&path](const std::vector<char>& bytes, size_t size) {
-        std::ofstream(path, std::ios::binary | std::ios::trunc).write(bytes.data(), static_cast<std::streamsize>(size));
-    };
+    const auto put = [](const std::string& bytes) { fixtures().file("strange.so", bytes); };
 
     SECTION("not an ELF file")
     {
-        put(std::vector<char>(8192, 'x'), 8192);
+        put(std::string(8192, 'x'));
         StackNames symbols;
         const Mapped mapped(path, 8192);
         CHECK(frame(symbols, id_of(getpid()), mapped.address() + 0x1234) == "strange.so+0x1234");
@@ -450,13 +366,13 @@ TEST_CASE("malformed files do no harm")
     SECTION("truncated")
     {
         for (size_t size = 1; size < good.size(); size += 97) {
-            put(good, size);
+            put(good.substr(0, size));
             ask(size);
         }
     }
     SECTION("larger than the limit")
     {
-        put(good, good.size());
+        put(good);
         std::filesystem::resize_file(path, (uint64_t(4) << 30) + 1);
         StackNames symbols;
         const Mapped mapped(path, 8192);
@@ -473,7 +389,7 @@ TEST_CASE("malformed files do no harm")
             if (section.sh_type == SHT_STRTAB && i != header.e_shstrndx)
                 std::memset(bad.data() + section.sh_offset + 1, 'A', section.sh_size - 1);
         }
-        put(bad, bad.size());
+        put(bad);
         ask(bad.size());
     }
     SECTION("random damage")
@@ -487,7 +403,7 @@ TEST_CASE("malformed files do no harm")
                 const size_t table = header.e_shoff + random() % (header.e_shnum * sizeof(Elf64_Shdr));
                 bad[i % 2 ? table : random() % bad.size()] = static_cast<char>(random());
             }
-            put(bad, bad.size());
+            put(bad);
             ask(bad.size());
         }
     }
@@ -495,7 +411,6 @@ TEST_CASE("malformed files do no harm")
 
 TEST_CASE("the calling function is the first one outside of CUDA", "[stack_names]")
 {
-    using gpusnoop::calling_function;
     CHECK(calling_function(Strings{"cuMemcpyHtoD_v2+0x20 (libcuda.so.1)", "cudaMemcpy+0xba (libcudart.so.12)",
                                    "train::step(float*)+0x45 (train)", "main+0x10 (train)"}) == "train::step (train)");
     CHECK(calling_function(Strings{"cudaMemcpy+0xba (train)", "custom(int)+0x45 (train)"}) == "custom (train)");

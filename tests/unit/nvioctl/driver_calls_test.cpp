@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/driver_names.hpp"
 #include "gpu/gpu_files.hpp"
+#include "tests/unit/base/folder.hpp"
 #include "tools/nvioctl/driver_calls.hpp"
 
-#include <catch2/catch_test_macros.hpp>
 #include <cerrno>
-#include <filesystem>
-#include <fstream>
-#include <unistd.h>
 
 using namespace gpusnoop;
 
@@ -90,17 +87,12 @@ TEST_CASE("the result shows the driver's status, and warnings are not failures")
 
 TEST_CASE("driver_nodes reads device numbers")
 {
-    const std::filesystem::path root =
-        std::filesystem::temp_directory_path() / ("gpusnoop-devices-" + std::to_string(getpid()));
-    const auto device = root / "sys/class/drm/renderD128";
-    std::filesystem::create_directories(root / "proc");
-    std::filesystem::create_directories(device / "device");
-    std::ofstream(root / "proc/devices") << "Character devices:\n195 nvidia-frontend\n226 drm\n234 nvidia-caps\n"
-                                            "511 nvidia-uvm\n\nBlock devices:\n  7 nvidia-uvm\n";
-    std::ofstream(device / "dev") << "226:128\n";
-    std::filesystem::create_symlink("/sys/bus/pci/drivers/amdgpu", device / "device/driver");
-
-    const DriverNodes nodes = driver_nodes(root);
+    const Folder root;
+    root.file("proc/devices", "Character devices:\n195 nvidia-frontend\n226 drm\n234 nvidia-caps\n"
+                              "511 nvidia-uvm\n\nBlock devices:\n  7 nvidia-uvm\n");
+    root.file("sys/class/drm/renderD128/dev", "226:128\n");
+    root.link("sys/class/drm/renderD128/device/driver", "/sys/bus/pci/drivers/amdgpu");
+    const DriverNodes nodes = driver_nodes(root.path());
     CHECK(nodes.at(device_number(195, 255)) == NODE_NVIDIA_CTL);
     CHECK(nodes.at(device_number(195, MINOR_ANY)) == NODE_NVIDIA_GPU);
     CHECK(nodes.at(device_number(511, 0)) == NODE_NVIDIA_UVM);
@@ -108,9 +100,7 @@ TEST_CASE("driver_nodes reads device numbers")
     CHECK(nodes.at(device_number(234, MINOR_ANY)) == NODE_NVIDIA_CAPS);
     CHECK(nodes.at(device_number(226, 128)) == NODE_AMDGPU);
     CHECK(nodes.size() == 7);
-    CHECK(driver_nodes(root / "nowhere").empty());
-    std::filesystem::remove_all(root);
-
+    CHECK(driver_nodes(root.file("nowhere")).empty());
     CHECK(node_name(NODE_NVIDIA_GPU, 3) == "nvidia3");
     CHECK(node_name(NODE_AMDGPU, 128) == "renderD128");
     CHECK(node_name(NODE_AMDGPU, 1) == "card1");

@@ -3,25 +3,21 @@
 
 #include "proc/mapped_file.hpp"
 #include "proc/threads.hpp"
+#include "tests/unit/base/sleeping_child.hpp"
 #include "threads_of_child.hpp"
 #include "tools/cudagap/circumstances.hpp"
 #include "tools/cudagap/peers.hpp"
 
 #include <algorithm>
 #include <array>
-#include <catch2/catch_test_macros.hpp>
-#include <csignal>
 #include <cstring>
 #include <ctime>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <memory>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
@@ -29,77 +25,23 @@ using namespace gpusnoop;
 
 namespace {
 
-// A child that runs `prepare`, reports its success, and sleeps until it is killed.
-class Child {
-public:
-    template<typename Prepare>
-    explicit Child(Prepare prepare)
-    {
-        int ends[2] = {-1, -1};
-        if (pipe(ends) != 0)
-            return;
-        pid_ = fork();
-        if (pid_ == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            const char worked = prepare() ? 1 : 0;
-            if (write(ends[1], &worked, 1) != 1)
-                _exit(1);
-            for (;;)
-                pause();
-        }
-        close(ends[1]);
-        char worked = 0;
-        ready_ = read(ends[0], &worked, 1) == 1 && worked == 1;
-        close(ends[0]);
-    }
-    Child(const Child&) = delete;
-    Child(Child&&) = delete;
-    Child& operator=(const Child&) = delete;
-    Child& operator=(Child&&) = delete;
-    ~Child() { end(); }
-
-    pid_t pid() const { return pid_; }
-    bool ready() const { return ready_; }
-    void end()
-    {
-        if (pid_ > 0) {
-            kill(pid_, SIGKILL);
-            waitpid(pid_, nullptr, 0);
-        }
-        pid_ = -1;
-    }
-
-private:
-    pid_t pid_ = -1;
-    bool ready_ = false;
-};
-
 pid_t dead_process()
 {
-    Child child([] { return true; });
-    const pid_t pid = child.pid();
+    SleepingChild child;
     child.end();
-    return pid;
+    return child.pid();
 }
 
 // Two pages of address space; only the first one is mapped.
-class HalfMapped {
-public:
-    HalfMapped()
-        : base_(static_cast<char*>(mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)))
-    {
-        munmap(base_ + 4096, 4096);
-    }
+struct HalfMapped {
+    HalfMapped() { munmap(base + 4096, 4096); }
     HalfMapped(const HalfMapped&) = delete;
-    HalfMapped(HalfMapped&&) = delete;
     HalfMapped& operator=(const HalfMapped&) = delete;
-    HalfMapped& operator=(HalfMapped&&) = delete;
-    ~HalfMapped() { munmap(base_, 4096); }
+    ~HalfMapped() { munmap(base, 4096); }
 
-    char* end() const { return base_ + 4096; }
-
-private:
-    char* base_;
+    char* const base =
+        static_cast<char*>(mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    char* const end = base + 4096;
 };
 
 uint64_t address_of(const void* pointer)
@@ -160,34 +102,21 @@ TEST_CASE("parses odd paths in a maps file", "[process]")
 TEST_CASE("skips malformed lines of a maps file", "[process]")
 {
     const std::string good = "1000-2000 r-xp 0 08:01 7 /a\n";
-    for (const char* bad : {"\n",
-                            " \n",
-                            "x\n",
-                            "1000\n",
-                            "1000-\n",
-                            "1000-2000\n",
-                            "1000-2000 \n",
-                            "1000-2000 r-x\n",
-                            "1000-2000 r-xp\n",
-                            "1000-2000 r-xp \n",
-                            "1000-2000 r-xp 0\n",
-                            "1000-2000 r-xp 0 08\n",
-                            "1000-2000 r-xp 0 08:01\n",
-                            "1000-2000 r-xp 0 08:01 \n",
-                            "1000-2000 r-xp 0 08:01 x /a\n",
-                            "1000-2000 r-xp 0 08:01 7/a\n",
-                            "-1000-2000 r-xp 0 08:01 7 /a\n",
-                            "0x1000-2000 r-xp 0 08:01 7 /a\n",
-                            "2000-1000 r-xp 0 08:01 7 /a\n",
-                            "1000-2000 rwxpp 0 08:01 7 /a\n",
-                            "1000-2000 r-zp 0 08:01 7 /a\n",
-                            "1000-2000 r-xp 0 08:-1 7 /a\n",
-                            "10000000000000000-20000000000000000 r-xp 0 08:01 7 /a\n",
-                            "1000-2000 r-xp 0 08:01 99999999999999999999 /a\n",
-                            "1000-2000 r-xp 0 fffffffff:01 7 /a\n"}) {
+    std::vector<std::string> all_bad{" \n", "x\n"};
+    for (size_t size = 0; size <= good.find(" 7"); size++)
+        all_bad.push_back(good.substr(0, size) + "\n");
+    const std::pair<std::string, std::vector<std::string>> wrong_fields[] = {
+        {"1000-2000", {"-1000-2000", "0x1000-2000", "2000-1000", "10000000000000000-20000000000000000"}},
+        {"r-xp", {"rwxpp", "r-zp"}},
+        {"08:01", {"08:-1", "fffffffff:01"}},
+        {" 7 ", {" x ", " 7", " 99999999999999999999 "}}};
+    for (const auto& [field, values] : wrong_fields)
+        for (const std::string& value : values)
+            all_bad.push_back(std::string(good).replace(good.find(field), field.size(), value));
+    for (const std::string& bad : all_bad) {
         CAPTURE(bad);
         CHECK(parse_maps(bad).empty());
-        CHECK(parse_maps(std::string(good).append(bad).append(good)).size() == 2);
+        CHECK(parse_maps(good + bad + good).size() == 2);
     }
     CHECK(parse_maps("").empty());
     CHECK(parse_maps(std::string_view("1000-2000 r-xp 0 08:01 7 /a\0b\n", 30)).size() == 1);
@@ -203,7 +132,7 @@ TEST_CASE("reads this process's own file mappings", "[process]")
         std::find_if(all.begin(), all.end(), [here](const Mapping& m) { return here >= m.start && here < m.end; });
     REQUIRE(self != all.end());
     CHECK(self->executable);
-    struct stat status = {};
+    struct stat status {};
     REQUIRE(stat("/proc/self/exe", &status) == 0);
     CHECK(self->inode == status.st_ino);
     CHECK(self->path.front() == '/');
@@ -237,7 +166,7 @@ TEST_CASE("the start time of a process is read correctly, whatever its name is",
     // Names that could mislead a parser of /proc/PID/stat.
     for (const char* name : {"plain", "a) R 1 1 (b", ") ", "((", "a b c d", "x\ny", "", "\\n)", "\nTgid:\t1\n"}) {
         CAPTURE(name);
-        Child child([name] { return prctl(PR_SET_NAME, name) == 0; });
+        SleepingChild child([name] { return prctl(PR_SET_NAME, name) == 0; });
         REQUIRE(child.ready());
         const auto started = static_cast<int64_t>(start_time_ns(child.pid()));
         CHECK(started >= before - tick);
@@ -249,7 +178,7 @@ TEST_CASE("the start time of a process is read correctly, whatever its name is",
 
 TEST_CASE("a seccomp filter is detected", "[process]")
 {
-    Child child([] {
+    SleepingChild child([] {
         sock_filter allow{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
         const sock_fprog program{1, &allow};
         return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
@@ -282,7 +211,7 @@ TEST_CASE("reads memory of this process and of another one", "[process]")
     CHECK(read_memory(getpid(), address_of(from.data()), to.data(), sizeof(to)));
     CHECK(to == from);
 
-    Child child([&from] {
+    SleepingChild child([&from] {
         from = {3, 4};
         return true;
     });
@@ -340,7 +269,7 @@ TEST_CASE("fails to read unmapped memory", "[process]")
 {
     const HalfMapped half;
     std::array<char, 64> to{};
-    const uint64_t end = address_of(half.end());
+    const uint64_t end = address_of(half.end);
     CHECK(read_memory(getpid(), end - 64, to.data(), 64));
     CHECK_FALSE(read_memory(getpid(), end - 63, to.data(), 64));
     CHECK_FALSE(read_memory(getpid(), end, to.data(), 1));
@@ -365,13 +294,13 @@ TEST_CASE("reads memory that the process itself may not read", "[process]")
 TEST_CASE("reads strings of a process", "[process]")
 {
     const HalfMapped half;
-    const auto at_end = [&half](size_t back) { return address_of(half.end() - back); };
-    std::memset(half.end() - 4096, 'x', 4096);
+    const auto at_end = [&half](size_t back) { return address_of(half.end - back); };
+    std::memset(half.end - 4096, 'x', 4096);
     CHECK_FALSE(read_string(getpid(), at_end(4), 100)); // the string reaches the unmapped page
     CHECK(read_string(getpid(), at_end(4), 4) == "xxxx");
     CHECK(read_string(getpid(), at_end(4), 2) == "xx");
     CHECK(read_string(getpid(), at_end(4), 0) == "");
-    std::memcpy(half.end() - 6, "hello", sizeof("hello"));
+    std::memcpy(half.end - 6, "hello", sizeof("hello"));
     CHECK(read_string(getpid(), at_end(6), 100) == "hello");
     CHECK(read_string(getpid(), at_end(1), 100) == "");
     CHECK_FALSE(read_string(getpid(), 0, 100));

@@ -8,35 +8,41 @@
 
 using namespace gpusnoop;
 
+namespace {
+
+struct Recorded : Blame {
+    Recorded() : Blame("it is not traced", "", [this](std::string text) { reports.push_back(std::move(text)); }) {}
+    std::vector<std::string> reports;
+};
+
+} // namespace
+
 TEST_CASE("a user is blocked after 8 strikes, with one message", "[blame]")
 {
-    std::vector<std::string> reports;
-    Blame blame("it is not traced", "", [&reports](std::string text) { reports.push_back(std::move(text)); });
+    Recorded blame;
     for (unsigned strike = 1; strike <= Blame::strikes_max; strike++) {
         CHECK_FALSE(blame.is_blocked(getpid()));
         blame.strike(getpid(), blame.user_of(getpid()), "libcuda.so", "it cannot be read within 3 s");
-        CHECK(reports.size() == strike + (strike == Blame::strikes_max));
+        CHECK(blame.reports.size() == strike + (strike == Blame::strikes_max));
     }
     CHECK(blame.is_blocked(getpid()));
     blame.strike(0x7fffffff, 0, "libcuda.so", "the process has exited");
-    CHECK(reports.size() == Blame::strikes_max + 1);
+    CHECK(blame.reports.size() == Blame::strikes_max + 1);
 }
 
 TEST_CASE("a blocked process is reported as blocked, and others are not", "[blame]")
 {
-    std::vector<std::string> reports;
-    Blame blame("it is not traced", "", [&reports](std::string text) { reports.push_back(std::move(text)); });
+    Recorded blame;
     CHECK(blame.block(getpid()));
     CHECK_FALSE(blame.block(getpid()));
     CHECK(blame.is_blocked(getpid()));
     CHECK_FALSE(blame.is_blocked(getppid()));
-    CHECK(reports.empty());
+    CHECK(blame.reports.empty());
 }
 
 TEST_CASE("the first crash of a helper over a file is forgiven, once per process", "[blame]")
 {
-    std::vector<std::string> reports;
-    Blame blame("it is not traced", "", [&reports](std::string text) { reports.push_back(std::move(text)); });
+    Recorded blame;
     CHECK(blame.forgive(7, {1, 2}));
     CHECK(blame.forgive(8, {1, 2}));
     CHECK_FALSE(blame.forgive(7, {1, 2}));

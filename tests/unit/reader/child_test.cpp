@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/child.hpp"
 
+#include "tests/unit/base/sleeping_child.hpp"
+
 #include <array>
-#include <catch2/catch_test_macros.hpp>
 #include <chrono>
-#include <csignal>
-#include <fcntl.h>
+#include <memory>
 #include <poll.h>
 #include <sched.h>
 #include <stdexcept>
-#include <string>
 #include <sys/ptrace.h>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 
 using namespace gpusnoop;
 
@@ -29,17 +26,16 @@ void wait(Child& child)
 
 TEST_CASE("a child has the given descriptors and no others", "[child]")
 {
-    std::array<int, 2> ends{-1, -1};
-    REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
-    const Fd from(ends[0]), to(ends[1]), other(open("/", O_PATH | O_CLOEXEC));
-    Child child({to.get(), from.get()}, [] {
+    const Ends pipe = pipe_ends();
+    const Fd other(open("/", O_PATH | O_CLOEXEC));
+    Child child({pipe.writing.get(), pipe.reading.get()}, [] {
         const bool others = fcntl(Child::first_fd + 2, F_GETFD) >= 0;
         (void)!write(Child::first_fd, others ? "others" : "none", others ? 6 : 4);
     });
     wait(child);
     CHECK(child.succeeded());
     std::array<char, 8> text{};
-    CHECK(read(from.get(), text.data(), text.size()) == 4);
+    CHECK(read(pipe.reading.get(), text.data(), text.size()) == 4);
 }
 
 TEST_CASE("only a child whose work returns has succeeded", "[child]")
@@ -62,39 +58,20 @@ TEST_CASE("only a child whose work returns has succeeded", "[child]")
 TEST_CASE("a killed child that exits late is reaped when the next one starts", "[child]")
 {
     // A traced child cannot be reaped until its tracer has handled the child's exit, or has exited itself.
-    std::array<int, 2> ends{-1, -1};
-    REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
-    std::string folder;
-    pid_t tracer = 0;
-    {
-        const Child child({}, [] { pause(); });
-        folder = "/proc/" + std::to_string(child.pid());
-        tracer = fork();
-        if (tracer == 0) {
-            const char traces = ptrace(PTRACE_SEIZE, child.pid(), 0, 0) == 0;
-            (void)!write(ends[1], &traces, 1);
-            for (;;)
-                pause();
-        }
-        char traces = 0;
-        REQUIRE(read(ends[0], &traces, 1) == 1);
-        CHECK(traces);
-    }
-    close(ends[0]);
-    close(ends[1]);
+    auto child = std::make_unique<Child>(std::initializer_list<int>{}, [] { pause(); });
+    const std::string folder = "/proc/" + std::to_string(child->pid());
+    SleepingChild tracer([&] { return ptrace(PTRACE_SEIZE, child->pid(), 0, 0) == 0; });
+    CHECK(tracer.ready());
+    child.reset();
     CHECK(access(folder.c_str(), F_OK) == 0);
-    ::kill(tracer, SIGKILL);
-    waitpid(tracer, nullptr, 0);
+    tracer.end();
     const Child next({}, [] {});
     CHECK(access(folder.c_str(), F_OK) != 0);
 }
 
 TEST_CASE("a descriptor that is closed after the start of a child does not stay open in the child", "[child]")
 {
-    std::array<int, 2> ends{-1, -1};
-    REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
-    const Fd from(ends[0]);
-    Fd to(ends[1]);
+    Ends pipe = pipe_ends();
     // Parent and child share one CPU, so the child runs only while the parent waits.
     cpu_set_t before, one;
     CPU_ZERO(&one);
@@ -102,8 +79,8 @@ TEST_CASE("a descriptor that is closed after the start of a child does not stay 
     REQUIRE(sched_getaffinity(0, sizeof(before), &before) == 0);
     REQUIRE(sched_setaffinity(0, sizeof(one), &one) == 0);
     const Child child({}, [] { pause(); });
-    to = {};
-    pollfd end{from.get(), POLLIN, 0};
+    pipe.writing = {};
+    pollfd end{pipe.reading.get(), POLLIN, 0};
     CHECK(poll(&end, 1, 0) == 1);
     sched_setaffinity(0, sizeof(before), &before);
 }

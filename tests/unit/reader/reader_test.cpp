@@ -20,6 +20,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
+using Clock = Reader::Clock;
+
 constexpr auto slow = 1s; // longer than the loop may wait for helpers
 
 // Sends each message back. Some messages make it hang, crash or wait.
@@ -41,7 +43,9 @@ void echo(Helper::Task& task)
 
 struct EchoReader {
     std::vector<std::string> answers;
+    std::string warnings;
     unsigned restarts = 0;
+    WarningRedirect here{[this](const std::string& text) { warnings += text; }};
     Reader reader{{.serve = echo,
                    .apply =
                        [this](const Message& message) {
@@ -54,9 +58,9 @@ struct EchoReader {
 
 std::chrono::milliseconds time_of(const std::function<void()>& work)
 {
-    const auto begin = std::chrono::steady_clock::now();
+    const auto begin = Clock::now();
     work();
-    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
+    return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
 }
 
 } // namespace
@@ -82,7 +86,7 @@ TEST_CASE("a caller waits within the budget, and a late answer is applied later"
     });
     CHECK(waited < slow - 200ms);
     CHECK(echoes.reader.is_pending());
-    CHECK(echoes.reader.wait_until(std::chrono::steady_clock::now() + 20s));
+    CHECK(echoes.reader.wait_until(Clock::now() + 20s));
     CHECK(echoes.answers.size() == 12);
     CHECK(echoes.answers[1] == "slow");
 }
@@ -107,7 +111,7 @@ TEST_CASE("a process with slow answers gets only part of the helper's time, so o
 {
     EchoReader echoes;
     unsigned sent = 0;
-    for (const auto begun = std::chrono::steady_clock::now(); std::chrono::steady_clock::now() - begun < 6s;) {
+    for (const auto begun = Clock::now(); Clock::now() - begun < 6s;) {
         sent += !echoes.reader.is_pending() && echoes.reader.post(getpid(), "slow");
         std::this_thread::sleep_for(20ms);
         echoes.reader.poll();
@@ -115,25 +119,23 @@ TEST_CASE("a process with slow answers gets only part of the helper's time, so o
     CHECK(sent >= 2);
     CHECK(sent <= 4);
     CHECK(echoes.reader.post(getppid(), "of another process"));
-    CHECK(echoes.reader.wait_until(std::chrono::steady_clock::now() + 20s));
+    CHECK(echoes.reader.wait_until(Clock::now() + 20s));
     CHECK(echoes.answers.back() == "of another process");
 }
 
 TEST_CASE("a process is blocked after the second crash of a helper", "[reader]")
 {
-    std::string warnings;
-    const WarningRedirect here([&warnings](const std::string& text) { warnings += text; });
     EchoReader echoes;
     CHECK_FALSE(echoes.reader.ask(getpid(), "die"));
     CHECK(echoes.restarts == 1);
     CHECK_FALSE(echoes.reader.is_blocked(getpid()));
     std::this_thread::sleep_for(1100ms); // restart interval of helpers
     CHECK(echoes.reader.ask(getpid(), "still there"));
-    CHECK(warnings.empty());
+    CHECK(echoes.warnings.empty());
     CHECK_FALSE(echoes.reader.ask(getpid(), "die"));
     CHECK(echoes.reader.is_blocked(getpid()));
-    CHECK(warnings.find("item die (process " + std::to_string(getpid()) +
-                        "): the helper that read it has died; it is not asked again") != std::string::npos);
+    CHECK(echoes.warnings.find("item die (process " + std::to_string(getpid()) +
+                               "): the helper that read it has died; it is not asked again") != std::string::npos);
     std::this_thread::sleep_for(1100ms);
     CHECK_FALSE(echoes.reader.ask(getpid(), "anything"));
     CHECK(echoes.reader.ask(getppid(), "of another process"));
@@ -141,8 +143,6 @@ TEST_CASE("a process is blocked after the second crash of a helper", "[reader]")
 
 TEST_CASE("an idle helper that exits is replaced at once, and no process is blamed", "[reader]")
 {
-    std::string warnings;
-    const WarningRedirect here([&warnings](const std::string& text) { warnings += text; });
     EchoReader echoes;
     CHECK(echoes.reader.ask(getpid(), "leave"));
     std::this_thread::sleep_for(1100ms);
@@ -150,7 +150,7 @@ TEST_CASE("an idle helper that exits is replaced at once, and no process is blam
     std::this_thread::sleep_for(1100ms);
     CHECK(echoes.reader.ask(getpid(), "last"));
     CHECK(echoes.restarts == 2);
-    CHECK(warnings.empty());
+    CHECK(echoes.warnings.empty());
 }
 
 TEST_CASE("a user has at most 64 pending questions", "[reader]")
@@ -166,8 +166,6 @@ TEST_CASE("a user has at most 64 pending questions", "[reader]")
 
 TEST_CASE("a process that makes a helper hang is reported and blocked", "[reader]")
 {
-    std::string warnings;
-    const WarningRedirect here([&warnings](const std::string& text) { warnings += text; });
     EchoReader echoes;
     const auto took = time_of([&] {
         CHECK_FALSE(echoes.reader.ask(getpid(), "hang"));
@@ -178,19 +176,17 @@ TEST_CASE("a process that makes a helper hang is reported and blocked", "[reader
     });
     CHECK(took > 2s);
     CHECK(took < 6s);
-    CHECK(warnings.find("item hang (process " + std::to_string(getpid()) +
-                        "): it cannot be read within 3 s; it is not asked again") != std::string::npos);
+    CHECK(echoes.warnings.find("item hang (process " + std::to_string(getpid()) +
+                               "): it cannot be read within 3 s; it is not asked again") != std::string::npos);
     CHECK_FALSE(echoes.reader.ask(getpid(), "anything"));
     CHECK(echoes.reader.ask(getppid(), "of another process"));
 }
 
 TEST_CASE("a helper that sends an invalid answer is replaced", "[reader]")
 {
-    std::string warnings;
-    const WarningRedirect here([&warnings](const std::string& text) { warnings += text; });
     EchoReader echoes;
     CHECK_FALSE(echoes.reader.ask(0, "lie"));
-    CHECK(warnings.find("item lie: the helper that read it sent an invalid answer") != std::string::npos);
+    CHECK(echoes.warnings.find("item lie: the helper that read it sent an invalid answer") != std::string::npos);
     CHECK(echoes.restarts == 1);
     std::this_thread::sleep_for(1100ms);
     CHECK(echoes.reader.ask(0, "truth"));
@@ -203,7 +199,7 @@ TEST_CASE("another helper starts while one is slow, and each works on one questi
         mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     REQUIRE(may_answer != MAP_FAILED);
     std::vector<std::string> answers;
-    Reader::Clock::time_point now = Reader::Clock::now();
+    Clock::time_point now = Clock::now();
     Reader reader({.serve =
                        [may_answer](Helper::Task& task) {
                            while (const auto message = task.connection.receive()) {
@@ -232,7 +228,7 @@ TEST_CASE("another helper starts while one is slow, and each works on one questi
     CHECK(second->helper != first->helper);
     CHECK(second->question == first->question + 1);
     CHECK_FALSE(reader.post(getpid(), "third"));
-    CHECK(reader.wait_until(std::chrono::steady_clock::now() + 20s));
+    CHECK(reader.wait_until(Clock::now() + 20s));
     CHECK(answers == std::vector<std::string>{"quick", "slow"});
     munmap(may_answer, sizeof(std::atomic<bool>));
 }
@@ -255,7 +251,7 @@ TEST_CASE("an answer may take several messages", "[reader]")
                            return reply;
                        }});
     REQUIRE(reader.post(0, "?"));
-    CHECK(reader.wait_until(std::chrono::steady_clock::now() + 20s));
+    CHECK(reader.wait_until(Clock::now() + 20s));
     CHECK(answer == whole);
     JoinedParts small(10);
     CHECK(small.add("+12345") == Reader::Reply::partial);
@@ -265,7 +261,7 @@ TEST_CASE("an answer may take several messages", "[reader]")
 TEST_CASE("if the reader blames no process, a helper that died three times in a row is restarted once a minute",
           "[reader]")
 {
-    Reader::Clock::time_point now = Reader::Clock::now();
+    Clock::time_point now = Clock::now();
     unsigned deaths = 0;
     Reader reader({.serve = echo,
                    .apply = [](const Message&) { return true; },
@@ -278,7 +274,7 @@ TEST_CASE("if the reader blames no process, a helper that died three times in a 
                    .blames = false});
     for (unsigned death = 1; death <= 3; death++) {
         REQUIRE(reader.post(0, "die"));
-        CHECK(reader.wait_until(Reader::Clock::now() + 20s));
+        CHECK(reader.wait_until(Clock::now() + 20s));
         CHECK(deaths == death);
         CHECK(reader.consecutive_deaths() == death);
         now += 2s;
