@@ -7,8 +7,10 @@ system-wide state, creating a shared cgroup) calls must_be_alone(), which aborts
 others have ended. So marking cases is optional: `alone` avoids the aborted first run, and is needed for cases that load
 the machine or measure times.
 
-Cases that run at the same time use separate copies of the stand-in: attaching a probe to a file locks the address space
-of every process that maps the file. A tool that looks up an address in such a process at that moment must retry later.
+Cases use copies of the stand-in in the temporary folder, so that they work in every checkout: other users may not be
+able to access it, and LD_PRELOAD splits its value at spaces. Cases that run at the same time use separate copies:
+attaching a probe to a file locks the address space of every process that maps the file. A tool that looks up an address
+in such a process at that moment must retry later.
 
 A case is a function with @case. It fails by raising an exception, and is skipped by raising Skip. Each case prints a
 line with its progress; cases that take long are named while they run, and the seconds per file are printed at the end:
@@ -22,6 +24,7 @@ tests/gpu/run runs them with GPUSNOOP_DEVICE set; their workload is then always 
 dlopen().
 """
 import collections
+import contextlib
 import fnmatch
 import json
 import os
@@ -271,6 +274,20 @@ def run(wanted, folders):
             yield chosen, json.loads(text or '{"result": "FAIL", "reason": "its supervisor died", "details": ""}')
 
 
+@contextlib.contextmanager
+def copies_of_standin(number):
+    """Yields folders with copies of the stand-in. On a device, the only folder is the stand-in's own."""
+    if on_device:
+        yield [standin]
+        return
+    with tempfile.TemporaryDirectory(prefix="gpusnoop-test-standins-") as copies:
+        os.chmod(copies, 0o755)
+        folders = [pathlib.Path(copies) / str(each) / standin.name for each in range(number)]
+        for folder in folders:
+            shutil.copytree(standin, folder, symlinks=True, ignore=shutil.ignore_patterns("obj"))
+        yield folders
+
+
 def results(wanted, at_once):
     """Yields the results: first of cases that may run together, then of the others."""
     blocked = obstacle()
@@ -280,20 +297,16 @@ def results(wanted, at_once):
     together = [chosen for chosen in wanted if at_once > 1 and not chosen.alone and not on_device]
     alone = {chosen.name for chosen in wanted} - {chosen.name for chosen in together}
     aborted = []
-    with tempfile.TemporaryDirectory(prefix="gpusnoop-test-standins-") as copies:
-        os.chmod(copies, 0o755)
-        folders = [pathlib.Path(copies) / str(number) / standin.name for number in range(at_once if together else 0)]
-        for folder in folders:
-            shutil.copytree(standin, folder, symlinks=True, ignore=shutil.ignore_patterns("obj"))
+    with copies_of_standin(at_once if together else 1) as folders:
         for chosen, out in run(together, folders):
             if out["result"] == "alone":
                 alone.add(chosen.name)
                 aborted.append(chosen.name)
             else:
                 yield chosen, out
-    if aborted:
-        print(f"aborted and run again alone (alone=True avoids this): {', '.join(aborted)}", flush=True)
-    yield from run([chosen for chosen in wanted if chosen.name in alone], [standin])
+        if aborted:
+            print(f"aborted and run again alone (alone=True avoids this): {', '.join(aborted)}", flush=True)
+        yield from run([chosen for chosen in wanted if chosen.name in alone], folders[:1])
 
 
 def choose(patterns, which, alone, smoke):

@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 
@@ -23,6 +24,19 @@ def kill_at_end(process):
             process.kill()
         process.wait()
     harness.at_end.append(end)
+
+
+def copy_for_all(program):
+    """A copy of a tool that ordinary users can execute, even if they cannot access the build folder."""
+    original = program.resolve()  # all tools are links to one program
+    folder = harness.here / f"{original.parent.name}-for-all"
+    if not folder.exists():
+        folder.mkdir()
+        os.chmod(folder, 0o755)
+        shutil.copy(original, folder)
+    if not (folder / program.name).exists():
+        (folder / program.name).symlink_to(original.name)
+    return folder / program.name
 
 
 class Workload:

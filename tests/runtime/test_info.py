@@ -9,7 +9,7 @@ import harness
 import leftovers
 import system
 from harness import Skip, case, check, equal
-from programs import Tool, Workload
+from programs import Tool, Workload, copy_for_all
 from test_budget import tools, verified
 
 truth_of_verifier = [int(n) for n in re.findall(r"\d+", os.uname().release)[:2]] >= [5, 16]
@@ -108,5 +108,6 @@ def sizes_follow_options(options):
 @case(each={"info": "--info", "clean": "--clean"})
 def needs_root(option):
     """Like a run, the option reports that root is needed."""
+    harness.binary = copy_for_all(harness.binary)
     tool = Tool(option, json=False, banner=False, attaches=False, preexec=lambda: os.setuid(65534)).finish(1)
     check("root" in tool.error and not tool.text, f"no mention of root: {tool.error}")

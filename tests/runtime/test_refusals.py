@@ -9,7 +9,7 @@ import sys
 import harness
 import system
 from harness import case, check, equal, wait_until
-from programs import Tool, Workload, kill_at_end
+from programs import Tool, Workload, copy_for_all, kill_at_end
 from test_hostile import no_control_bytes
 from truth import same_counts
 
@@ -75,21 +75,14 @@ def help_and_version():
     """Ordinary users can use them, too; standard error stays empty."""
     for words, text in (["--help"], "--latency"), (["-h"], "Examples:"), (["-V"], "0."), (["--version"], "cudalaunch"):
         for preexec in (None, lambda: os.setuid(65534)):
-            done = subprocess.run([copy_for_all(), *words], preexec_fn=preexec, capture_output=True, text=True, timeout=60)
+            done = subprocess.run([copy_for_all(harness.binary), *words], preexec_fn=preexec, capture_output=True,
+                                  text=True, timeout=60)
             equal((done.returncode, done.stderr), (0, ""), f"{words}")
             check(text in done.stdout, f"{words}: {done.stdout}")
 
 
-def copy_for_all():
-    """A copy of the tool that ordinary users can execute, even if they cannot access the build folder."""
-    copy = harness.here / "cudalaunch"
-    if not copy.exists():
-        shutil.copy(harness.binary, copy)
-    return copy
-
-
 def use_copy():
-    harness.binary = copy_for_all()
+    harness.binary = copy_for_all(harness.binary)
 
 
 @case
