@@ -217,7 +217,7 @@ def needed_objects():
     """System libraries that the stand-in needs, according to ldd."""
     programs = [harness.standin / "workload", harness.standin / "libcuda.so.1"]
     done = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=True)
-    paths = set(re.findall(r"(?:=>|^)\s*(/\S+) \(", done.stdout, re.M))
+    paths = set(re.findall(r"(?:=>|^)\s*(/.+) \(0x", done.stdout, re.M))
     return sorted(path for path in paths if not path.startswith(str(harness.standin)))
 
 

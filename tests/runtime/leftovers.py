@@ -200,7 +200,7 @@ def breakpoints(pid, library):
     different = []
     with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
         for line in maps:
-            fields = line.split()
+            fields = line.split(maxsplit=5)  # a path may contain spaces
             if len(fields) < 6 or "x" not in fields[1] or library not in fields[5]:
                 continue
             start, end = (int(n, 16) for n in fields[0].split("-"))

@@ -56,6 +56,16 @@ def a_copy_of_the_driver_alone():
     compare_all([Workload(script), other], files=3)
 
 
+@case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")}, alone=("perf",), long=("perf",))
+def a_path_with_a_space(tier):
+    """Libraries below a path with a space and a letter that is not ASCII, with each way of attaching."""
+    system.need_tier(tier)
+    workload = Workload(script, folder=copy_of_standin("jürgen lee/gpu snoop"))
+    tool = Tool("-p", workload.pid, "--attach", tier, "--by", "kernel", "--api", "both")
+    workload.go()
+    same_counts(tool.finish(), workload.truth(), by=("kernel",), api="both")
+
+
 @case(alone=True)
 def hard_links():
     folder = copy_of_standin("first")

@@ -14,7 +14,7 @@ import harness
 from containers import HostRoot, Image, Name, kubepods
 from driver_calls import Calls
 from harness import Skip, check, equal
-from programs import Tool, Workload, kill_at_end
+from programs import Tool, Workload, copy_for_all, kill_at_end
 from ranks import Ranks
 from test_containers import contained, launches_of, traced
 from test_driver_calls import at_calls, commands
@@ -40,8 +40,8 @@ def recorded():
 @case
 def tables_and_screen():
     file, pid, rows = recorded()
-    done = subprocess.run([harness.binary, "--replay", file, "-b", "--columns", "PID,COMM,LAUNCH/s,COPY/s"], text=True,
-                          capture_output=True, timeout=60, user=65534, group=65534, extra_groups=[])
+    command = [copy_for_all(harness.binary), "--replay", file, "-b", "--columns", "PID,COMM,LAUNCH/s,COPY/s"]
+    done = subprocess.run(command, text=True, capture_output=True, timeout=60, user=65534, group=65534, extra_groups=[])
     equal((done.returncode, done.stderr), (0, ""), "exit status for an ordinary user")
     lines = [line.split() for line in done.stdout.splitlines()]
     replayed_rows = [(int(line[0]), line[1], float(line[2]), float(line[3])) for line in lines if line and line[0].isdigit()]
@@ -51,7 +51,7 @@ def tables_and_screen():
     if not terminal.available:
         raise Skip("there is no tmux")
     busiest = max(rows, key=lambda row: row["launches_per_second"])
-    screen = terminal.Terminal(f"{harness.binary} --no-config --replay {file} --at {busiest['time']}", 150, 30)
+    screen = terminal.Terminal([harness.binary, "--no-config", "--replay", file, "--at", busiest["time"]], 150, 30)
     harness.at_end.append(screen.stop)
     screen.wait_for("REPLAY")
     screen.keys("Space")
@@ -84,7 +84,7 @@ def verdicts():
     if not terminal.available:
         raise Skip("there is no tmux")
     reports = {json.loads(line)["time"] for line in file.read_text().splitlines() if json.loads(line)["type"] == "row"}
-    with terminal.Terminal(f"{harness.binary} --no-config --replay {file}", 150, 30) as screen:
+    with terminal.Terminal([harness.binary, "--no-config", "--replay", file], 150, 30) as screen:
         screen.wait_for("REPLAY")
         screen.keys("Space", *["["] * 9)
         for number in range(1, len(reports) + 1):
@@ -106,7 +106,8 @@ def saved_screen_settings():
     chosen = {"sort": "pid", "columns": ["pid", "copies_per_second"], "hidden_columns": ["comm"]}
     kept.write_text(json.dumps(chosen))
     for number in range(2):
-        with terminal.Terminal(f"{harness.binary} --replay {file}", 150, 30, XDG_CONFIG_HOME=str(harness.here)) as screen:
+        command = [harness.binary, "--replay", file]
+        with terminal.Terminal(command, 150, 30, XDG_CONFIG_HOME=str(harness.here)) as screen:
             screen.wait_for("REPLAY")
             screen.wait_for(lambda text: re.search(r"^ +▼PID +LAUNCH/s .* COPY/s", text, re.M), "the saved columns and sort column")
             equal("TREE" in screen.text(), number == 1, f"tree view, if it was saved: {screen.text()}")
@@ -117,8 +118,8 @@ def saved_screen_settings():
 
 
 def replayed(tool, file, *arguments, code=0):
-    done = subprocess.run([harness.build / tool, "--replay", file, *map(str, arguments)], text=True, capture_output=True,
-                          timeout=60, user=65534, group=65534, extra_groups=[])
+    done = subprocess.run([copy_for_all(harness.build / tool), "--replay", file, *map(str, arguments)], text=True,
+                          capture_output=True, timeout=60, user=65534, group=65534, extra_groups=[])
     equal(done.returncode, code, f"exit status of {tool} --replay {arguments} ({done.stderr})")
     return done
 

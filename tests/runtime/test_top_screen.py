@@ -33,8 +33,8 @@ class Screen(terminal.Terminal):
             raise Skip("there is no tmux")
         if not {"-p", "-c"} & set(arguments):
             harness.must_be_alone()
-        words = " ".join(map(str, (harness.binary, interval, "--nvml", nvml, *arguments)))
-        super().__init__(words, columns, lines, ASAN_OPTIONS="exitcode=99", **environment)
+        super().__init__([harness.binary, interval, "--nvml", nvml, *arguments], columns, lines,
+                         ASAN_OPTIONS="exitcode=99", **environment)
         harness.at_end.append(self.stop)
         self.wait_for(f"by {by}")
         self.tool = self.pid()

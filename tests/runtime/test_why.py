@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """cudatop --why: processes that exit during the run, restart loops, and JSON."""
 import re
+import shlex
 import subprocess
 import time
 
@@ -14,7 +15,7 @@ refused = "alloc all 17179869184 result=2"
 
 def crash_loop(script, starts):
     """A shell restarts the program each time it exits. Returns the pids once all have exited."""
-    program, pids = harness.standin / "workload", harness.here / "pids"
+    program, pids = shlex.quote(str(harness.standin / "workload")), harness.here / "pids"
     command = f"for i in $(seq {starts}); do {program} --truth {harness.here}/truth.$i \"{script}\" & echo $! >> {pids}; wait; done"
     shell = subprocess.Popen(["sh", "-c", command], stdout=subprocess.DEVNULL)
     kill_at_end(shell)

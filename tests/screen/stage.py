@@ -20,7 +20,7 @@ def case(function):
 
 def start(*arguments, **settings):
     log.write_text("")
-    return terminal.Terminal(" ".join([str(play), *arguments]), PLAY_LOG=str(log), **settings)
+    return terminal.Terminal([play, *arguments], PLAY_LOG=str(log), **settings)
 
 
 def logged():

@@ -13,7 +13,7 @@ patience = float(os.environ.get("SCREEN_PATIENCE", 60))  # seconds to wait for a
 
 
 class Terminal:
-    """Runs the command in a shell, which stays open after the command has exited."""
+    """Runs the command (a list of words) in a shell, which stays open after the command has exited."""
 
     def __init__(self, command, columns=80, lines=24, term=None, **environment):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gpusnoop-terminal-"))
@@ -21,14 +21,14 @@ class Terminal:
         self.before = self.folder / "stty-before"
         self.after = self.folder / "stty-after"
         self.status = self.folder / "status"
-        self.command = command
+        self.command = shlex.join(map(str, command))
         setting = {"LC_ALL": "C.UTF-8", "TZ": "UTC", "XDG_CONFIG_HOME": str(self.folder), **environment}
         if term:
             setting["TERM"] = term
         script = self.folder / "script"
         variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in setting.items())
         script.write_text(f"stty -a > {self.before}\n"
-                          f"env {variables} {command}\n"
+                          f"env {variables} {self.command}\n"
                           f"status=$?; stty -a > {self.after}; echo $status > {self.status}.part\n"
                           f"mv {self.status}.part {self.status}; echo back in the shell\n"
                           "cat\n")

@@ -2,6 +2,7 @@
 """The terminal is restored whenever the program exits, crashes or is stopped."""
 import os
 import pathlib
+import shlex
 import signal
 import subprocess
 import sys
@@ -91,9 +92,9 @@ def stopped_and_back():
 def foreground_again():
     # Runs the program in an interactive shell, which has fg.
     log.write_text("")
-    with terminal.Terminal("bash --norc -i", PLAY_LOG=str(log), PS1="ready> ") as screen:
+    with terminal.Terminal(["bash", "--norc", "-i"], PLAY_LOG=str(log), PS1="ready> ") as screen:
         screen.wait_for("ready>")
-        screen.type(f"stty -a > {folder}/before; {play}")
+        screen.type(f"stty -a > {folder}/before; {shlex.quote(str(play))}")
         screen.keys("Enter")
         screen.wait_for("1005")
         for _ in range(3):

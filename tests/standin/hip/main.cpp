@@ -117,7 +117,7 @@ int main()
         if (command == "end")
             return 0;
         if (command == "open") {
-            line >> name;
+            std::getline(line >> std::ws, name); // the rest of the line: a path may contain spaces
             library = dlopen(name.c_str(), RTLD_NOW);
             if (!library)
                 fail(dlerror());
