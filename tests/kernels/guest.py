@@ -3,6 +3,7 @@
 without modules cannot mount the host's root: it has its own root in the initramfs, and communicates over serial
 lines."""
 import ctypes
+import os
 import pathlib
 import re
 import shlex
@@ -62,8 +63,9 @@ def archive(files):
     out = bytearray()
 
     def add(number, name, mode, data):
+        name = os.fsencode(name)
         fields = [number, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name) + 1, 0]
-        out.extend(b"070701" + "".join(f"{n:08x}" for n in fields).encode() + name.encode() + b"\0")
+        out.extend(b"070701" + "".join(f"{n:08x}" for n in fields).encode() + name + b"\0")
         out.extend(bytes(-len(out) % 4) + data)
         out.extend(bytes(-len(out) % 4))
     for number, (name, (mode, data)) in enumerate(files.items(), 1):
@@ -79,6 +81,7 @@ def initramfs(image, control_files):
     if image.has_drivers:
         files |= {name: (0o40755, b"") for name in ("bin", "modules")}
         files |= {f"modules/{path.name}": (0o100644, path.read_bytes()) for path in image.modules}
+        files["folder"] = 0o100644, os.fsencode(root)  # not a kernel argument, since the path may contain spaces
     else:
         files |= own_root.files() | {"run/guest": (0o40755, b"")}
         files |= {f"run/guest/{name}": (0o100755, data) for name, data in control_files.items()}
@@ -90,13 +93,13 @@ def initramfs(image, control_files):
 def command_line(image, share, memory, by_instructions):
     machine = machines.chosen
     def folder(name, path, *options):
+        path = str(path).replace(",", ",,")
         return ["-fsdev", ",".join(["local", f"id={name}", f"path={path}", "security_model=none", *options]),
                 "-device", f"virtio-9p-pci,fsdev={name},mount_tag={name}"]
     arguments = [kernel_arguments, machine.kernel, f"console={machine.console}"]
     if image.has_drivers:
         channels = [*folder("host", other_root.path() if machine.own_root else "/", "readonly=on", "multidevs=remap"),
                     *folder("share", share), *folder("folder", root, "readonly=on", "multidevs=remap")]
-        arguments.append(f"folder={root}")  # the kernel passes it to init as an environment variable
     elif machine.own_root:
         raise Missing(f"Debian no longer has the modules of {image.release}, only its image")
     else:
@@ -141,9 +144,10 @@ class Guest:
 
     def prepare(self, share):
         variables = {"GUEST_FOLDER": str(self.folder), **self.environment}
+        exports = "".join(f"export {k}={shlex.quote(v)}\n" for k, v in variables.items())
         control_files = {"session": (here / "session").read_bytes(), "busybox": busybox().read_bytes(),
-                         "command": self.command.encode() + b"\n",
-                         "environment": "".join(f"export {k}={shlex.quote(v)}\n" for k, v in variables.items()).encode()}
+                         "command": os.fsencode(self.command) + b"\n",
+                         "environment": os.fsencode(exports)}
         for name, data in control_files.items():
             (share / name).write_bytes(data)
         (share / "busybox").chmod(0o755)

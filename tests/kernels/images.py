@@ -71,6 +71,12 @@ def need(programs, install):
         raise Missing(f"{', '.join(missing)} not found: run scripts/install-deps {install}")
 
 
+def need_plain_path(what):
+    if re.search(r"[\s:]", str(cache)):
+        raise Missing(f"{what} cannot be built in {cache}, since its path has a space or colon: choose another "
+                      "folder by GPUSNOOP_CACHE")
+
+
 def by_version(text):
     return [int(n) for n in re.findall(r"\d+", text)]
 

@@ -28,7 +28,7 @@ def tree(folder):
 def libraries(programs):
     """Shared libraries of these files."""
     out = subprocess.run(["ldd", *programs], capture_output=True, text=True).stdout
-    return {pathlib.Path(path) for path in re.findall(r"(?:=> |^\s+)(/\S+) \(0x", out, re.M)}
+    return {pathlib.Path(path) for path in re.findall(r"(?:=> |^\s+)(/.+) \(0x", out, re.M)}
 
 
 def is_elf(path):

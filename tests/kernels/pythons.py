@@ -81,6 +81,7 @@ def main():
     machines.choose("arm64")
     try:
         images.need(programs, "cross")
+        images.need_plain_path("CPython")
         images.make_whole(other_root.path() / "elsewhere/made", fill)
     except images.Missing as why:
         sys.exit(str(why))

@@ -36,6 +36,7 @@ def configuration(debians):
 def build(series, folder):
     """Fills the folder as images.fetch() does. Raises Missing."""
     images.need(programs, "kernel-source")
+    images.need_plain_path("a kernel")
     names, releases = images.packages()
     plain = series.removesuffix(pages)
     source = f"linux-source-{plain}"
