@@ -45,7 +45,7 @@ def libraries(name):
 def site_folders(python):
     """Package folders of a Python interpreter."""
     code = "import site, sys; print(*site.getsitepackages(), site.getusersitepackages(), *sys.path, sep='\\n')"
-    return output_of(python, "-c", code)[1].split() if shutil.which(python) else []
+    return list(filter(None, output_of(python, "-c", code)[1].splitlines())) if shutil.which(python) else []
 
 
 def missing_module(python, module):

@@ -98,15 +98,29 @@ def lines(path):
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
+def preloaded(libraries, folder):
+    """Value of LD_PRELOAD. The loader splits it at spaces and colons, so it names links in `folder` instead of paths
+    that may contain these characters. A name without a folder is left to the loader."""
+    names = []
+    for library in map(pathlib.Path, libraries):
+        if library.is_absolute():
+            (folder / library.name).symlink_to(library)
+            library = folder / library.name
+        names.append(str(library))
+    return ":".join(names)
+
+
 def run(build, cupti, command, env, forks, seconds=300):
     """Returns the witness's reports (one per process), the rows of each tool by name, and the lines of the program's
     truth file, if it writes one. The program must open the driver, and then wait for a line of input or for the file
     {folder}/go before it makes calls. In the program's arguments and environment variables, {folder} stands for a new
-    temporary folder. `forks`: children are included, so the tools trace all processes."""
+    temporary folder. LD_PRELOAD is a list of libraries. `forks`: children are included, so the tools trace all
+    processes."""
     with tempfile.TemporaryDirectory(prefix="gpusnoop-witness-") as name:
         folder, running = pathlib.Path(name), []
         extra = {"CUDA_INJECTION64_PATH": str(build / "gpu/witness.so"), "WITNESS_CUPTI": str(cupti), "WITNESS_FOLDER": name}
-        extra |= {variable: value.replace("{folder}", name) for variable, value in env.items()}
+        extra |= {variable: preloaded(value, folder) if variable == "LD_PRELOAD" else value.replace("{folder}", name)
+                  for variable, value in env.items()}
         try:
             with open(folder / "messages", "w") as messages:
                 program = subprocess.Popen([str(word).replace("{folder}", name) for word in command], stdin=subprocess.PIPE,

@@ -31,7 +31,7 @@ def llama(build, driver):
     program, model = shutil.which("llama-bench"), os.environ.get("GPUSNOOP_LLAMA_MODEL")
     why = "no llama-bench in PATH" if not program else None if model else "GPUSNOOP_LLAMA_MODEL names no model"
     return ("llama_bench", [program, "-m", model, "-p", "64", "-n", "16", "-r", "1"],
-            {"LD_PRELOAD": f"{driver} {build / 'gpu/witness.so'}", "WITNESS_GATE": "{folder}/go"}, why)
+            {"LD_PRELOAD": [driver, build / "gpu/witness.so"], "WITNESS_GATE": "{folder}/go"}, why)
 
 
 def every_program(build, driver, python):
@@ -43,7 +43,7 @@ def every_program(build, driver, python):
         yield path.stem, [python, here / "samples/gated.py", driver, path], {}, machine.missing_module(python, path.stem.partition("_")[0])
     for form in ("static", "shared"):
         path = build / f"gpu/launcher-{form}"
-        yield (f"nvcc_{form}", [path], {"LD_PRELOAD": driver},
+        yield (f"nvcc_{form}", [path], {"LD_PRELOAD": [driver]},
                None if path.exists() else "the bundle was made without nvcc")
     yield llama(build, driver)
 

@@ -336,7 +336,8 @@ def programs_without_a_witness_report():
         equal(no_comparison(one, [one.program("program", writes(failure="no rights"))]), "no rights")
         children = one.program("program", writes(), """echo '{"pid": 1}' >"$1/truth" """)
         equal(no_comparison(one, [children, "{folder}"], forks=True), "no witness report from 1 children")
-        equal(no_comparison(one, ["sleep", "60"], env={"LD_PRELOAD": str(driver)}, seconds=0.3), "the program did not exit within 0.3 s")
+        equal(no_comparison(one, ["sleep", "60"], env={"LD_PRELOAD": [driver]}, seconds=0.3),
+              "the program did not exit within 0.3 s")
 
 
 @case
