@@ -5,6 +5,7 @@ import math
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import time
@@ -34,7 +35,8 @@ def answers(engine, query, *recordings, at="2026-11-26T00:00:00Z"):
     folder.mkdir(exist_ok=True)
     program = folder / engine
     input_of = {"duckdb": "", "clickhouse": 'for last; do :; done; exec <"$last"\n'}[engine]
-    program.write_text(f"#!/bin/sh\n{input_of}exec node {vendor.__file__.rpartition('/')[0]}/engine.mjs {installed} {engine}\n")
+    words = shlex.join(["node", str(pathlib.Path(vendor.__file__).with_name("engine.mjs")), str(installed), engine])
+    program.write_text(f"#!/bin/sh\n{input_of}exec {words}\n")
     program.chmod(0o755)
     done = subprocess.run([scripts / "gpusnoop-fleet", "--engine", engine, "--json", "--at", at, query, *recordings],
                           capture_output=True, text=True, env=os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"})

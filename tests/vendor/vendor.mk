@@ -29,7 +29,7 @@ $(VENDOR)/hang.so: tests/vendor/hang.cpp
 $(VENDOR)/registered/built: tests/vendor/build-registered tests/vendor/launcher.cu tests/vendor/registered.cu \
                             $(SB)/libcudart.so.12 $(SB)/libcudart_static.a
 	$(say) NVCC $(@D)
-	$(Q)tests/vendor/build-registered $(@D) $(abspath $(SB)) $(NVCC)
+	$(Q)tests/vendor/build-registered $(@D) $(SB) $(NVCC)
 	$(Q)touch $@
 
 # Does not fail if nvcc cannot use this machine's compiler; tests that need the launchers are then skipped.
