@@ -9,6 +9,9 @@ READERS := cudadiff
 ALIASES := gpuioctl
 VERSION := 0.1.0
 
+# Python reads sources and paths as UTF-8 in any locale.
+export PYTHONUTF8 := 1
+
 PREFIX  ?= /usr/local
 DESTDIR ?=
 # CROSS=aarch64-linux-gnu builds for arm64 on x86-64 (scripts/install-deps cross).
@@ -337,35 +340,38 @@ include tests/bpf/bpf.mk
 
 # --- the rest --------------------------------------------------------------------------------------------------------
 
+# Quoted below, since it may contain spaces. So the shell does not expand ~.
+TO = $(DESTDIR)$(patsubst ~/%,$(HOME)/%,$(PREFIX))
+
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man8 \
-	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d \
-	    $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/doc/gpusnoop
-	install -m 755 -s $(BIN)/gpusnoop $(DESTDIR)$(PREFIX)/bin
-	for t in $(TOOLS) $(READERS) $(ALIASES); do ln -sf gpusnoop $(DESTDIR)$(PREFIX)/bin/$$t; done
-	install -m 644 $(MAN_PAGES) $(DESTDIR)$(PREFIX)/share/man/man8
-	install -m 644 README.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/gpusnoop
+	install -d "$(TO)/bin" "$(TO)/share/man/man8" "$(TO)/share/bash-completion/completions" \
+	    "$(TO)/share/fish/vendor_completions.d" "$(TO)/share/zsh/site-functions" "$(TO)/share/doc/gpusnoop/docs"
+	install -m 755 -s $(BIN)/gpusnoop "$(TO)/bin"
+	for t in $(TOOLS) $(READERS) $(ALIASES); do ln -sf gpusnoop "$(TO)/bin/$$t"; done
+	install -m 644 $(MAN_PAGES) "$(TO)/share/man/man8"
+	install -m 644 README.md LICENSE "$(TO)/share/doc/gpusnoop"
 	for t in $(TOOLS) $(READERS); do \
-	    install -m 644 tools/$$t/example.txt $(DESTDIR)$(PREFIX)/share/doc/gpusnoop/$${t}_example.txt; done
-	install -d $(DESTDIR)$(PREFIX)/share/doc/gpusnoop/docs
-	install -m 644 docs/*.* $(DESTDIR)$(PREFIX)/share/doc/gpusnoop/docs
+	    install -m 644 tools/$$t/example.txt "$(TO)/share/doc/gpusnoop/$${t}_example.txt"; done
+	install -m 644 docs/*.* "$(TO)/share/doc/gpusnoop/docs"
 	for t in $(TOOLS) $(READERS) $(ALIASES); do \
-	    install -m 644 scripts/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$t; \
-	    install -m 644 scripts/completion.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$t.fish; done
-	install -m 644 scripts/completion.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_gpusnoop
+	    install -m 644 scripts/completion.bash "$(TO)/share/bash-completion/completions/$$t"; \
+	    install -m 644 scripts/completion.fish "$(TO)/share/fish/vendor_completions.d/$$t.fish"; done
+	install -m 644 scripts/completion.zsh "$(TO)/share/zsh/site-functions/_gpusnoop"
 
 # Debug information that install strips, in the folder where debuggers, perf and eu-stack search for it. Run this target
 # after install.
-DEBUG_DIR = $(DESTDIR)$(PREFIX)/bin/.debug
+DEBUG_DIR = $(TO)/bin/.debug
 
 install-debug: all
-	install -d $(DEBUG_DIR)
-	objcopy --only-keep-debug $(BIN)/gpusnoop $(DEBUG_DIR)/gpusnoop.debug
-	chmod 644 $(DEBUG_DIR)/gpusnoop.debug
-	objcopy --remove-section=.gnu_debuglink --add-gnu-debuglink=$(DEBUG_DIR)/gpusnoop.debug \
-	    $(DESTDIR)$(PREFIX)/bin/gpusnoop
+	install -d "$(DEBUG_DIR)"
+	objcopy --only-keep-debug $(BIN)/gpusnoop "$(DEBUG_DIR)/gpusnoop.debug"
+	chmod 644 "$(DEBUG_DIR)/gpusnoop.debug"
+	objcopy --remove-section=.gnu_debuglink "--add-gnu-debuglink=$(DEBUG_DIR)/gpusnoop.debug" \
+	    "$(TO)/bin/gpusnoop"
 
-FORMATTED = $(shell git ls-files '*.cpp' '*.hpp' '*.c' '*.h')
+# safe.directory: another user may own the checkout.
+FORMATTED = $(or $(shell git -c safe.directory='*' ls-files '*.cpp' '*.hpp' '*.c' '*.h'), \
+                 $(error git lists no sources here: formatting needs a git checkout))
 
 format:
 	$(Q)$(CLANG_FORMAT) -i $(FORMATTED)
