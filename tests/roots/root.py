@@ -43,8 +43,17 @@ def checked(*command, **options):
 
 
 def files():
-    """Tracked files, and untracked ones that are not ignored."""
-    names = checked("git", "-C", repository, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    """Tracked files, and untracked ones that are not ignored. Without git's folder, as in an unpacked archive: all
+    files except build results."""
+    if not (repository / ".git").exists():
+        paths = [path for path in repository.rglob("*") if not path.is_dir() or path.is_symlink()]
+        names = [str(path.relative_to(repository)) for path in paths if "__pycache__" not in path.parts]
+        return [name for name in names if not name.startswith("build/")]
+    if not shutil.which("git"):
+        raise Missing("git is not installed: it lists the files to copy")
+    # safe.directory: another user may own the checkout.
+    names = checked("git", "-c", "safe.directory=*", "-C", repository, "ls-files", "-z", "--cached", "--others",
+                    "--exclude-standard")
     return [name for name in names.split("\0") if name and (repository / name).exists()]
 
 
@@ -55,6 +64,15 @@ def with_proxies(environment):
     shell = checked("apt-config", "shell", "http_proxy", "Acquire::http::Proxy", "https_proxy", "Acquire::https::Proxy")
     proxies = dict(word.split("=", 1) for word in shlex.split(shell))
     return environment | {name: url for name, url in proxies.items() if url and url != "DIRECT"}
+
+
+def copy_files(target):
+    """Copies files() to a folder."""
+    os.makedirs(target, exist_ok=True)
+    names = os.fsencode("\0".join(files()))
+    packed = subprocess.run(["tar", "-C", repository, "--null", "-T", "-", "-c"], input=names, check=True,
+                            stdout=subprocess.PIPE).stdout
+    subprocess.run(["tar", "-C", target, "--no-same-owner", "-x"], input=packed, check=True)
 
 
 class Root:
@@ -108,12 +126,7 @@ class Root:
             shutil.rmtree(partial, ignore_errors=True)
 
     def copy_repository(self):
-        target = f"{self.folder}{inside}"
-        os.makedirs(target, exist_ok=True)
-        names = "\0".join(files()).encode()
-        packed = subprocess.run(["tar", "-C", repository, "--null", "-T", "-", "-c"], input=names, check=True,
-                                stdout=subprocess.PIPE).stdout
-        subprocess.run(["tar", "-C", target, "--no-same-owner", "-x"], input=packed, check=True)
+        copy_files(f"{self.folder}{inside}")
         for name in "hosts", "resolv.conf":
             shutil.copy(f"/etc/{name}", self.folder / "etc")
         # The base may have been fetched from another server.
