@@ -345,7 +345,7 @@ library = None
 for line in iter(sys.stdin.readline, ""):
     command, *words = line.split()
     if command == "open":
-        library = Library(words[0])
+        library = Library(line.removeprefix("open").strip())  # a path may contain spaces
     for answer in commands[command](library, *words) if command != "open" else ():
         print(json.dumps(answer))
     print('{"type": "done"}', flush=True)
