@@ -305,7 +305,7 @@ for page in $pages; do
 done
 
 # Scripts fetch packages from the servers that scripts/mirror prints, and npm from its own registry setting.
-files_of_checkout() { git ls-files -z 2>/dev/null || find . -path './build*' -prune -o -type f -print0; }
+files_of_checkout() { git -c safe.directory='*' ls-files -z 2>/dev/null || find . -path './build*' -prune -o -type f -print0; }
 hosts='(deb|security|archive|snapshot|ports|ftp[a-z0-9.]*)[.](debian[.]org|ubuntu[.]com)'
 hosts+='|registry[.](npmjs[.]org|yarnpkg[.]com)|pypi[.]org|[.]pythonhosted[.]org'
 check "no file names a package mirror" "$(files_of_checkout | xargs -0 grep -nIsE "$hosts")"
