@@ -7,6 +7,7 @@ import functools
 import pathlib
 import re
 import subprocess
+import sys
 
 root = pathlib.Path(__file__).resolve().parents[1]
 included = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
@@ -17,7 +18,12 @@ def changed_files(base):
     """Paths relative to the root: changes since the commit, staged or not, and new files."""
     def git(*words):
         command = ["git", "-C", root, "-c", "safe.directory=*", *words]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
+        try:
+            return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
+        except FileNotFoundError:
+            sys.exit("git is not installed: it lists the changed files")
+        except subprocess.CalledProcessError as error:
+            sys.exit(f"git cannot list the changed files: {error.stderr.strip()}")
     paths = git("diff", "-z", "--name-only", base) + git("ls-files", "-z", "--others", "--exclude-standard")
     return {path for path in paths if path}
 

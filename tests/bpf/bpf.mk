@@ -1,6 +1,6 @@
-#SPDX - License - Identifier : Apache - 2.0
-#Tests of the kernel side without probes : the tools, linked with BPF objects whose probe programs BPF_PROG_TEST_RUN can
-#run.Included by the top Makefile.
+# SPDX-License-Identifier: Apache-2.0
+# Tests of the kernel side without probes: the tools, linked with BPF objects whose probe programs BPF_PROG_TEST_RUN can
+# run. Included by the top Makefile.
 
 BPF_TEST := $(BUILD)/unit/bpf-tests
 
