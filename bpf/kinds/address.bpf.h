@@ -155,7 +155,7 @@ enum memory_word {
     MEMORY_CALL_BYTES,
     MEMORY_CALL_HANDLE,
     MEMORY_CALL_PITCH,
-    MEMORY_CALL_HEIGHT,
+    MEMORY_CALL_ROWS, /* number of rows of that pitch */
     MEMORY_CALL_LOCATION,
     MEMORY_CALL_WAS, /* kind of the freed memory (enum memory), restored if the call fails */
     MEMORY_CALL_WAS_BYTES,
@@ -176,12 +176,13 @@ INLINE int memory_entry_body(struct pt_regs* ctx)
     struct arguments arguments;
     begin_arguments(ctx, at.row, &arguments);
     u64* word = at.call->word;
-    word[MEMORY_CALL_OUT] = read_argument(&arguments, at.row, ARG_OUT);
+    word[MEMORY_CALL_OUT] = read_argument(&arguments, at.row, ARG_OUT) + at.row->out_offset;
     word[MEMORY_CALL_ADDRESS] = WITHOUT_TAG(read_argument(&arguments, at.row, ARG_ADDRESS));
     word[MEMORY_CALL_BYTES] = read_argument(&arguments, at.row, ARG_BYTES);
     word[MEMORY_CALL_HANDLE] = read_argument(&arguments, at.row, ARG_HANDLE);
-    word[MEMORY_CALL_PITCH] = read_argument(&arguments, at.row, ARG_PITCH);
-    word[MEMORY_CALL_HEIGHT] = read_argument(&arguments, at.row, ARG_HEIGHT);
+    word[MEMORY_CALL_PITCH] = read_argument(&arguments, at.row, ARG_PITCH) + at.row->pitch_offset;
+    word[MEMORY_CALL_ROWS] =
+        read_argument(&arguments, at.row, ARG_HEIGHT) * read_argument(&arguments, at.row, ARG_DEPTH);
     word[MEMORY_CALL_LOCATION] = read_argument(&arguments, at.row, ARG_LOCATION);
     if (arguments.error) {
         lose(LOSS_ARGUMENTS, 1);
@@ -221,7 +222,7 @@ INLINE u64 memory_made(const volatile struct probe_row* row, struct place_key* k
     case KIND_ALLOC:
         key->number = WITHOUT_TAG(read_word(word[MEMORY_CALL_OUT]));
         if (word[MEMORY_CALL_PITCH])
-            *bytes = read_word(word[MEMORY_CALL_PITCH]) * word[MEMORY_CALL_HEIGHT];
+            *bytes = read_word(word[MEMORY_CALL_PITCH]) * word[MEMORY_CALL_ROWS];
         memory = key->number ? row->memory : MEMORY_UNKNOWN;
         break;
     case KIND_REGISTER_HOST:
