@@ -10,15 +10,17 @@ namespace gpusnoop {
 namespace {
 
 // Returns where the call has this value, of which both halves are unique.
-std::span<std::byte> place_of(abi::Call& call, uint64_t value)
+std::vector<std::span<std::byte>> places_of(abi::Call& call, uint64_t value)
 {
     const auto passed = std::as_bytes(std::span(&value, 1)).first(value >> 32 ? 8 : 4);
+    std::vector<std::span<std::byte>> places;
     const std::span<std::byte> regions[] = {std::as_writable_bytes(std::span(call.captured.registers)),
                                             std::as_writable_bytes(std::span(call.captured.stack)), call.memory};
-    for (const std::span<std::byte> region : regions)
-        if (const auto found = std::ranges::search(region, passed); !found.empty())
-            return {found.begin(), found.end()};
-    return {};
+    for (std::span<std::byte> region : regions)
+        for (; region.size() >= passed.size(); region = region.subspan(4))
+            if (std::ranges::equal(region.first(passed.size()), passed))
+                places.push_back(region.first(passed.size()));
+    return places;
 }
 
 } // namespace
@@ -26,12 +28,13 @@ std::span<std::byte> place_of(abi::Call& call, uint64_t value)
 void CompiledCall::pass(argument which, uint64_t value, size_t element)
 {
     uint64_t& now = passed.at(element).at(which);
-    const auto [place, is_new] = places.try_emplace({element, which});
+    const auto [found, is_new] = places.try_emplace({element, which});
     if (is_new)
-        place->second = place_of(*call, now);
-    if (place->second.empty())
+        found->second = places_of(*call, now);
+    if (found->second.empty())
         FAIL(probe.symbol << " has no value " << now << " for " << abi::argument_name(which));
-    memcpy(place->second.data(), &value, place->second.size());
+    for (const std::span<std::byte> place : found->second)
+        memcpy(place.data(), &value, place.size());
     now = value;
 }
 

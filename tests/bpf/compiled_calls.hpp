@@ -20,10 +20,10 @@ struct CompiledCall {
     std::vector<std::map<int, uint64_t>> passed;
 
     bool passes(argument which) const { return passed[0].contains(which); }
-    // Replaces a value that the caller passed, at the place that the compiler chose for it. element: of an array.
+    // Replaces a value that the caller passed, wherever the compiler placed it. element: of an array.
     void pass(argument which, uint64_t value, size_t element = 0);
 
-    std::map<std::pair<size_t, int>, std::span<std::byte>> places{}; // in `call`, of values that were replaced
+    std::map<std::pair<size_t, int>, std::vector<std::span<std::byte>>> places{}; // in `call`, of replaced values
 };
 
 // One call, by one compiler, of each probed function in the set.
