@@ -269,7 +269,7 @@ deps:
 JOBS = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 
 # What the tests of each level run.
-TEST_BINS := all standin $(BUILD)/unit/unit-tests $(BUILD)/unit/bpf-tests kernels-bins screen-bins
+TEST_BINS := all standin $(BUILD)/unit/unit-tests $(BUILD)/unit/bpf-tests screen-bins
 LONG_BINS := asan unit static vendor-bins fuzz-replay gpu-parts
 
 # Also works on a new machine: installs dependencies, then calls make again, so that it detects them.
@@ -305,7 +305,7 @@ test-changed:
 test-kernels:
 	$(Q)scripts/install-deps
 	-$(Q)scripts/install-deps kernels
-	$(Q)$(MAKE) --no-print-directory all standin kernels-bins
+	$(Q)$(MAKE) --no-print-directory all standin
 	$(Q)tests/kernels/run
 
 demo:
@@ -329,7 +329,6 @@ include tests/standin/interrupts/interrupts.mk
 
 include tests/unit/attach/abi/abi.mk
 include tests/bench/bench.mk
-include tests/kernels/kernels.mk
 include tests/screen/screen.mk
 include tests/vendor/vendor.mk
 include tests/fuzz/fuzz.mk

@@ -15,7 +15,7 @@ from images import Missing, cache, run
 source = pathlib.Path(__file__).resolve().parent / "stub"
 
 # Versions that differ for a tracer: 535 has other entry functions; 575 has a tracepoint for errors.
-drivers = ("535.129.03", "550.54.15", "575.51.02")
+drivers = ("535.129.03", "575.51.02")
 # Most drivers have no BTF. These versions have it, if the kernel's headers allow generating it.
 with_types = ("575.51.02",)
 

@@ -1,12 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """nvioctl with the stub of the driver: counts are exact for each way to hook the driver and each driver generation."""
 import os
+import pathlib
+import re
+import subprocess
+import sys
 
+import harness
 import test_budget
 from driver_calls import Calls, same_calls, same_files
-from harness import case, check, equal, wait_until
+from harness import Skip, case, check, equal, wait_until
 from programs import Tool
-from test_kernel_driver import load
+
+stubs = pathlib.Path(os.environ.get("GPUSNOOP_STUBS", "/nonexistent"))
+busybox = "/run/guest/busybox"  # the root file system may lack insmod and rmmod
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    equal((done.returncode, done.stderr), (0, ""), " ".join(map(str, command)))
+    return done.stdout
+
+
+def load(version):
+    if reason := os.environ.get("GPUSNOOP_NO_STUB"):
+        raise Skip(reason)
+    run(busybox, "insmod", stubs / version / "nvidia.ko")
+    harness.at_end.append(lambda: run(busybox, "rmmod", "nvidia"))
+
 
 has_types = os.environ.get("GPUSNOOP_TIER") != "tracefs"  # the stub of driver 575 has BTF then
 
@@ -123,3 +144,36 @@ def budget(way):
     """Verified instructions of programs that hook the driver's functions."""
     load("575.51.02")
     test_budget.held(way=way)
+
+
+@case
+def files_of_the_driver():
+    """The stub provides the files, symbols and messages by which tools detect a driver."""
+    load("575.51.02")
+    devices = pathlib.Path("/proc/devices").read_text()
+    for name in "195 nvidia\n", "195 nvidiactl\n", "195 nvidia-modeset\n", "nvidia-uvm\n", "nvidia-caps\n":
+        check(name in devices, f"no {name!r} in /proc/devices")
+    equal(pathlib.Path("/sys/module/nvidia/version").read_text(), "575.51.02\n", "version")
+    symbols = pathlib.Path("/proc/kallsyms").read_text()
+    for name in ("nvidia_unlocked_ioctl", "nvidia_open", "nvidia_close", "nvidia_mmap", "nv_report_error",
+                 "uvm_unlocked_ioctl_entry", "uvm_tools_unlocked_ioctl_entry", "nvkms_unlocked_ioctl"):
+        check(f" {name}\t[nvidia]" in symbols, name)
+    run(harness.standin / "ioctls", "xid 31 xid_pid=1234 xid_name=foo xid_text=text; call RM_FREE xid=13")
+    log = [line.split("NVRM: ")[1] for line in run(busybox, "dmesg").splitlines() if "NVRM: " in line][-2:]
+    equal(log, ["Xid (PCI:0000:00:02): 31, pid=1234, name=foo, text", "Xid (PCI:0000:00:02): 13, stand-in"], "kernel log")
+
+
+@case(tool="nvioctl", timeout=120)
+def finding_of_tests_gpu():
+    """The finding "xid" of tests/gpu, which needs kprobes and modules. tests/gpu/rehearse covers the other findings."""
+    gpu = harness.root / "tests/gpu"
+    sys.path.append(str(gpu))
+    import findings
+    load("575.51.02")
+    build = harness.here / "build"
+    subprocess.run([gpu / "rehearsal/pose", build / "standin", harness.standin], check=True)
+    (build / "standin/libcuda.so.1").symlink_to(harness.standin / "libcuda.so.1")
+    (build / "nvioctl").symlink_to(harness.build / "nvioctl")
+    (what, value), = findings.xid(findings.Given(build, None, None, None))
+    calls = re.fullmatch(r"31 [^,]+, (\d+) calls before it", value)
+    check(calls and int(calls[1]) >= 4, f"{what}: {value}")
