@@ -81,7 +81,7 @@ def initramfs(image, control_files):
     if image.has_drivers:
         files |= {name: (0o40755, b"") for name in ("bin", "modules")}
         files |= {f"modules/{path.name}": (0o100644, path.read_bytes()) for path in image.modules}
-        files["folder"] = 0o100644, os.fsencode(root)  # not a kernel argument, since the path may contain spaces
+        files["checkout"] = 0o100644, os.fsencode(root)  # not a kernel argument, since the path may contain spaces
     else:
         files |= own_root.files() | {"run/guest": (0o40755, b"")}
         files |= {f"run/guest/{name}": (0o100755, data) for name, data in control_files.items()}
