@@ -127,3 +127,16 @@ TEST_CASE("a wait of a running thread, or a wait that returned, does not count a
     REQUIRE(parts.size() == 1);
     CHECK((parts[0].waiting && !parts[0].ended));
 }
+
+TEST_CASE("a wait counts from its start once it is longer than the minimum")
+{
+    Waits waits;
+    waits.table.waits(3, getpid(), waits.now - 5 * second);
+    waits.waiting.end_interval(waits.now, 0);
+    CHECK(waits.waiting.drain(6 * second).empty());
+    waits.waiting.end_interval(waits.now + 2 * second, 0);
+    const auto parts = waits.waiting.drain(6 * second);
+    REQUIRE(parts.size() == 1);
+    CHECK(parts[0].new_ns == parts[0].elapsed_ns);
+    CHECK(parts[0].elapsed_ns + 1 - 7 * second <= 2);
+}
