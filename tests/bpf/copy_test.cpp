@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 #include <chrono>
 #include <fmt/format.h>
 #include <optional>
@@ -270,7 +271,20 @@ Sums sums_of(const Made& made, bool results)
             {"small", n * small}, {"synchronous", has(made.function, "Async") || made.kind == "set" ? 0 : copies}};
 }
 
-using SumsByRow = std::map<std::string, Sums>; // by function and kind
+using SumsByRow = std::map<std::string, Sums>; // by function, kind and, with -x, result
+
+std::string row_name(std::string_view function, std::string_view kind, std::string_view result)
+{
+    return fmt::format("{} {}{}{}", function, kind, result.empty() ? "" : " ", result);
+}
+
+std::string_view name_of(uint64_t result)
+{
+    return result == failed ? "CUDA_ERROR_LAUNCH_FAILED"
+           : result == 1    ? "CUDA_ERROR_INVALID_VALUE"
+           : result == 2    ? "CUDA_ERROR_OUT_OF_MEMORY"
+                            : "error 12345";
+}
 
 void add(SumsByRow& all, const std::string& row, const Sums& sums)
 {
@@ -286,7 +300,9 @@ SumsByRow sums_of(const std::vector<json>& rows)
         for (const char* name :
              {"copies", "calls", "bytes", "unsized", "small", "synchronous", "captured", "errors", "failed_bytes"})
             if (row.contains(name))
-                add(all, fmt::format("{} {}", row["function"].get<std::string>(), row["kind"].get<std::string>()),
+                add(all,
+                    row_name(row["function"].get<std::string>(), row["kind"].get<std::string>(),
+                             row.value("result", "")),
                     {{name, row[name]}});
     return all;
 }
@@ -462,10 +478,30 @@ TEST_CASE("every copy function is reported with the arguments that a compiled ca
             CHECK(text_of(lines[i]) == text_of(expected[i]));
         CHECK(lines.back()["destination_address"] == "0x40"); // the last runtime call has ended
         CHECK(run.losses().empty());
+
+        run.break_memory();
+        run.call("cuMemcpy2D_v2");
+        const uint64_t nothing = FakeRun::unreadable;
+        const Arguments list = {
+            {ARG_DESTINATION, nothing}, {ARG_SOURCE, nothing}, {ARG_BYTES, nothing}, {ARG_COUNT, 3}};
+        run.call("cuMemcpyBatchAsync", list);
+        std::vector<json> unreadable = run.report();
+        REQUIRE(unreadable.size() == 2); // the rest of a batch has one line
+        for (json& line : unreadable) {
+            CHECK(line["copies"] == (&line == &unreadable[0] ? 1 : 3));
+            CHECK_FALSE(line.contains("bytes"));
+            for (const char* key : {"kind", "source", "destination"})
+                CHECK(line[key] == "unknown");
+        }
+        CHECK(run.losses() == std::map<std::string, uint64_t>{{"arguments_unreadable", 2}});
+        run.call("cuMemcpyHtoD_v2", {{ARG_BYTES, 65'536}});
+        CHECK_THAT(run.report_in_text(),
+                   Catch::Matchers::Matches(" +TIME\\(s\\) +PID +TID +COMM .* KIND +FORM +SIZE +FROM +TO .*FUNCTION\n"
+                                            ".* H2D +sync +64.0K +host +device .*cuMemcpyHtoD_v2\n"));
     }
 }
 
-TEST_CASE("copies are summed by function and kind")
+TEST_CASE("copies are summed by function, kind and result")
 {
     need_bpf();
     // With 16 rows, the table is full, and the front end counts the other calls.
@@ -487,9 +523,15 @@ TEST_CASE("copies are summed by function and kind")
             const bool is_read = !only_failed || made.result || !has(made.function, "Batch");
             unreadable += made.arguments_are != Made::readable && is_read ? made.times : 0;
             if (!made.kind.empty() && (made.result || !only_failed))
-                add(expected, fmt::format("{} {}", made.function, made.kind), sums_of(made, results));
+                add(expected, row_name(made.function, made.kind, only_failed ? name_of(made.result) : ""),
+                    sums_of(made, results));
         }
-        CHECK(sums_of(run.report()) == expected);
+        const std::vector<json> rows = run.report();
+        CHECK(sums_of(rows) == expected);
+        for (const json& row : rows) {
+            const std::string_view form = has(row["function"].get<std::string>(), "Async") ? "async" : "sync";
+            CHECK(row.value("form", "") == (mode.starts_with("-l") ? form : ""));
+        }
         CHECK(run.losses() == std::map<std::string, uint64_t>{{"arguments_unreadable", unreadable}});
 
         for (const LongBatch& batch : long_batches) { // in the next interval
@@ -502,7 +544,8 @@ TEST_CASE("copies are summed by function and kind")
                      only_failed ? failed : 0);
             expected.clear();
             if (only_failed)
-                add(expected, "cuMemcpyBatchAsync H2D", {{"errors", 1}, {"failed_bytes", batch.known_bytes}});
+                add(expected, "cuMemcpyBatchAsync H2D CUDA_ERROR_LAUNCH_FAILED",
+                    {{"errors", 1}, {"failed_bytes", batch.known_bytes}});
             else
                 add(expected, "cuMemcpyBatchAsync H2D",
                     {{"copies", batch.known}, {"calls", 1}, {"bytes", batch.known_bytes}, {"small", batch.known}});

@@ -272,24 +272,32 @@ uint64_t FakeRun::text(std::string_view string)
     return reinterpret_cast<uint64_t>(texts_.emplace_back(string).c_str());
 }
 
+void FakeRun::print(Output& output)
+{
+    output_ = &output;
+    ring_->drain(10s);
+    tool_->tick(output);
+    if (run_plan_.hooks.before_print)
+        run_plan_.hooks.before_print();
+    ring_->drain(10s);
+    tool_->print(output, captured::ten_o_clock, 1'000'000'000);
+    if (run_plan_.hooks.after_print)
+        run_plan_.hooks.after_print(output);
+    output_ = nullptr;
+}
+
 std::vector<json> FakeRun::report()
 {
-    std::vector<json> records = captured::json_of([this](Output& output) {
-        output_ = &output;
-        ring_->drain(10s);
-        tool_->tick(output);
-        if (run_plan_.hooks.before_print)
-            run_plan_.hooks.before_print();
-        ring_->drain(10s);
-        tool_->print(output, captured::ten_o_clock, 1'000'000'000);
-        if (run_plan_.hooks.after_print)
-            run_plan_.hooks.after_print(output);
-        output_ = nullptr;
-    });
+    std::vector<json> records = captured::json_of([this](Output& output) { print(output); });
     std::erase_if(records, [](const json& record) {
         return record["type"] != "row" && record["type"] != "event" && record["type"] != "hist";
     });
     return records;
+}
+
+std::string FakeRun::report_in_text()
+{
+    return captured::text_of([this](Output& output) { print(output); });
 }
 
 std::map<std::string, uint64_t> FakeRun::losses()

@@ -65,6 +65,7 @@ public:
 
     // Prints a report. Returns its rows or, with -e, its lines or, with -H, its histograms.
     std::vector<json> report();
+    std::string report_in_text();
     // Events that were lost since the last call of this function, by their names in JSON.
     std::map<std::string, uint64_t> losses();
 
@@ -92,6 +93,7 @@ private:
     Stack& stack();
     uint64_t push(std::optional<size_t> probe);
     void run(std::optional<size_t> probe, std::string_view suffix);
+    void print(Output& output);
 
     EndingSignals signals_;
     std::optional<Loop> loop_;
