@@ -15,40 +15,6 @@ from waits import case, check_consistency, row_while, same_times, same_waits, wa
 forever = "block_us=60000000"
 
 
-@case(each={"driver": "driver", "both": "both"}, asan=True)
-def three_seconds(api):
-    """Each interval has its part of the wait. The parts add up to the wait, which counts as a call when it returns."""
-    workload = Workload("sync 1 block_us=3200000")  # the wait returns between two reports
-    tool = Tool("-p", workload.pid, "-i", "0.5", "--api", api)
-    workload.go()
-    truth = workload.truth()
-    rows = tool.finish().rows
-    same_waits(tool, truth, by=("pid", "wait"), api=api)
-    same_times(tool, truth, by=("pid", "wait"), api=api)
-    check(len(rows) >= 5, f"too few rows for reports every half second: {rows}")
-    equal([(row["calls"], row["waiting"]) for row in rows], [(0, 1)] * (len(rows) - 1) + [(1, 0)], "calls and waits")
-    for row, later in zip(rows, rows[1:]):
-        check(row["total_ns"] <= row["interval_ns"] and row["wall_percent"] <= 100, f"a wait is longer than the interval: {row}")
-        check(row["duration_max_ns"] < later["duration_max_ns"], f"the wait does not grow: {row}, {later}")
-    for row in rows[1:-1]:
-        equal((row["total_ns"], row["wall_percent"]), (row["interval_ns"], 100), f"the whole interval: {row}")
-    check_consistency(tool)
-
-
-@case
-def consecutive_waits():
-    """A thread always waits, in another call at each report: no time is counted twice or left out."""
-    workload = Workload("sync 30 block_us=70000; copy 1009; sync 2000 block_us=500; threads 8; sync 2000 block_us=300; end")
-    tool = Tool("-p", workload.pid, "-i", "0.1", "--by", "thread,wait")
-    workload.go()
-    truth = workload.truth()
-    tool.finish()
-    same_waits(tool, truth, by=("tid", "wait"))
-    same_times(tool, truth, by=("tid", "wait"))
-    check(len(waits.intervals(tool)) > 15, "too few intervals")
-    check_consistency(tool)
-
-
 @case
 def frequent_reports():
     """Reports every 10 ms, during waits that begin and return all the time on more threads than CPUs."""
@@ -60,30 +26,6 @@ def frequent_reports():
     same_waits(tool, truth, by=("tid", "function", "wait"))
     same_times(tool, truth, by=("tid", "function", "wait"))
     check_consistency(tool)
-
-
-@case(asan=True)
-def longer_than_the_run():
-    workload = Workload(f"threads 2; sync 1 {forever}; end")
-    each, whole = Tool("-p", workload.pid, "-i", "0.3", "-d", "1.5"), Tool("-p", workload.pid, "-d", "1.5")
-    workload.go()
-    for tool in each.finish(), whole.finish():
-        check(tool.rows, f"{tool} has no rows")
-        equal({(row["calls"], row["waiting"], row["wait"]) for row in tool.rows}, {(0, 2, "context")}, f"{tool}")
-        check(all(row["total_ns"] <= 2 * row["interval_ns"] for row in tool.rows), f"too much time: {tool.rows}")
-        check_consistency(tool)
-
-
-@case
-def single_report():
-    """Without intervals, the report has the completed waits and those in flight at the end."""
-    workload = Workload(f"sync 5; touch {{dir}}/there; copy 1 fn=cuMemcpyDtoH_v2 {forever}")
-    tool = Tool("-p", workload.pid)
-    workload.go()
-    wait_until((harness.here / "there").exists, "the workload is about to wait")
-    wait_until(lambda: waiting_threads(tool, workload.pid) == 1, "the kernel's table has the wait")
-    rows = {row["wait"]: row for row in tool.stop().rows}
-    equal({wait: (row["calls"], row["waiting"]) for wait, row in rows.items()}, {"context": (5, 0), "copy": (0, 1)}, "rows")
 
 
 @case(each={"first": "sync 1 {}", "another": "threads 3; sync 1 {}; end"}, asan=True, alone=True)
@@ -211,19 +153,6 @@ def sixty_four_threads():
     equal(max(row["threads"] for row in table.rows), 64, "threads")
     equal(len({row["tid"] for row in threads.rows}), 64, "rows by thread")
     equal({row["threads"] for row in threads.rows}, {1}, "threads in rows by thread")
-
-
-@case(each={"whole": [], "intervals": ["-i", "0.2"]}, asan=True)
-def more_rows_than_the_table_has(mode):
-    """Calls without a row in the kernel's table are sent to user space one by one. Counts and times are still exact."""
-    script = "threads 40; sync 5 block_us=60000; copy 20; sync 3 fn=cuStreamQuery result=600; sync 1 block_us=300000; end"
-    workload = Workload(script)
-    tool = Tool("-p", workload.pid, "--table-rows", 16, "--by", "thread,wait", *mode)
-    workload.go()
-    truth = workload.truth()
-    same_waits(tool.finish(), truth, by=("tid", "wait"))
-    same_times(tool, truth, by=("tid", "wait"))
-    check_consistency(tool)
 
 
 @case(each={"v2": "v2", "memory": "memory"})

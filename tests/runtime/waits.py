@@ -121,14 +121,6 @@ def check_consistency(tool):
                   f"inconsistent durations: {row}")
 
 
-def intervals(tool):
-    """Rows of each interval that has any, in order."""
-    out = {}
-    for row in tool.rows:
-        out.setdefault(row["time"], []).append(row)
-    return [out[time] for time in sorted(out)]
-
-
 # Table of struct waiting (bpf/shared/wait.h): entries, their size, and offsets of the start and the process of a wait.
 places, place_bytes, since, image = 16384, 272, 8, 24
 
