@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-# Fuzz targets, included by the top Makefile. A target is a file in targets/; its initial inputs are in seeds/TARGET and
-# regressions/TARGET. Each target is built twice: with sanitizers, to replay its inputs (make test-long), and by clang
-# with libFuzzer (make fuzz). If clang has no fuzzer runtime, the tests are skipped with a message.
+# Fuzz targets, included by the top Makefile. TARGET(NAME) in targets/ defines a target; its initial inputs are in
+# seeds/NAME and regressions/NAME. The program with all targets is built twice: with sanitizers, to replay inputs (make
+# test-long), and by clang with libFuzzer (make fuzz). If clang has no fuzzer runtime, the tests are skipped with a
+# message.
 
 FUZZ         := $(BUILD)/fuzz
 FUZZ_CXX     ?= $(CLANG)++
 SECONDS      ?= 600
-FUZZ_TARGETS := $(basename $(notdir $(wildcard tests/fuzz/targets/*.cpp)))
+FUZZ_OBJ      = $(patsubst %.cpp,$(OBJ)/%.o,tests/fuzz/target.cpp $(wildcard tests/fuzz/targets/*.cpp))
 comma        := ,
 FUZZ_SEEDS   := $(addprefix $(FUZZ)/seeds/,program library static static-pie os packed frames)
 
-.PHONY: fuzz fuzz-bins fuzz-replay fuzz-targets
+.PHONY: fuzz fuzz-bins fuzz-replay
 fuzz: fuzz-bins
 	$(Q)tests/fuzz/run $(SECONDS) $(TARGETS)
 
@@ -19,14 +20,12 @@ fuzz-bins: $(FUZZ_SEEDS) $(SKELETONS) $(BPF_BYTES) $(GEN)/driver_tables.hpp
 	$(Q)mkdir -p $(FUZZ)
 	$(Q)if echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, long) { return 0; }' | \
 	    $(FUZZ_CXX) -x c++ -fsanitize=fuzzer,address - -o $(FUZZ)/can 2>$(FUZZ)/log; \
-	then $(MAKE) --no-print-directory VARIANT=fuzz CXX="$(FUZZ_CXX)" WERROR=0 fuzz-targets; \
+	then $(MAKE) --no-print-directory VARIANT=fuzz CXX="$(FUZZ_CXX)" WERROR=0 $(FUZZ)/targets-fuzz; \
 	else echo "  (no fuzzer: $$(grep -m 1 -i error $(FUZZ)/log))"; fi
 
 # Runs after asan, because two makes at once must not compile the same files.
 fuzz-replay: asan $(FUZZ_SEEDS)
-	$(Q)$(MAKE) --no-print-directory VARIANT=asan fuzz-targets
-
-fuzz-targets: $(FUZZ_TARGETS:%=$(FUZZ)/$(VARIANT)/%)
+	$(Q)$(MAKE) --no-print-directory VARIANT=asan $(FUZZ)/targets-asan
 
 ifeq ($(VARIANT),fuzz)
 FUZZ_MAIN := -fsanitize=fuzzer
@@ -38,8 +37,7 @@ $(OBJ)/libfuzzed.a: $(SRC_OBJ) $(TOOL_OBJ)
 	$(Q)rm -f $@
 	$(Q)ar rcs $@ $^
 
-$(FUZZ_TARGETS:%=$(FUZZ)/$(VARIANT)/%): $(FUZZ)/$(VARIANT)/%: $(OBJ)/tests/fuzz/targets/%.o $(OBJ)/tests/fuzz/target.o \
-                                                            $(OBJ)/libfuzzed.a $(filter %.o,$(FUZZ_MAIN))
+$(FUZZ)/targets-$(VARIANT): $(FUZZ_OBJ) $(OBJ)/libfuzzed.a $(filter %.o,$(FUZZ_MAIN))
 	$(say) LINK $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $(filter-out %/replay.o,$^) $(FUZZ_MAIN) -o $@ $(LIBS)

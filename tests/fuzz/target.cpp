@@ -7,6 +7,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -37,11 +38,27 @@ void freed(const volatile void* memory)
         bytes_held -= static_cast<int64_t>(__sanitizer_get_allocated_size(memory));
 }
 
+std::map<std::string_view, void (*)(std::string_view)>& targets()
+{
+    static std::map<std::string_view, void (*)(std::string_view)> all;
+    return all;
+}
+
+// The target that the environment variable FUZZ_TARGET names.
+auto chosen_target()
+{
+    const char* name = getenv("FUZZ_TARGET");
+    const auto found = targets().find(name ? name : "");
+    gpusnoop::expect(found != targets().end(), "FUZZ_TARGET names a target");
+    return found->second;
+}
+
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size)
 {
     static const int hooked = __sanitizer_install_malloc_and_free_hooks(allocated, freed);
+    static const auto fuzz = chosen_target();
     gpusnoop::expect(hooked > 0, "allocation hooks are installed");
     bytes_before = bytes_held;
     const std::clock_t start = std::clock();
@@ -52,6 +69,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size)
 }
 
 namespace gpusnoop {
+
+bool add_target(const char* name, void (*fuzz)(std::string_view))
+{
+    return targets().emplace(name, fuzz).second;
+}
 
 void expect(bool holds, const char* invariant)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interface of fuzz targets. A target is a file in targets/ that defines fuzz(). target.cpp limits its time and memory.
+// Interface of fuzz targets. target.cpp limits their time and memory.
 #pragma once
 
 #include "base/fd.hpp"
@@ -9,10 +9,15 @@
 #include <string>
 #include <string_view>
 
-// Called once per input, with arbitrary bytes.
-void fuzz(std::string_view input);
+// TARGET(NAME) {...} defines a function that is called once per input, with arbitrary bytes.
+#define TARGET(NAME)                                                                                                   \
+    static void fuzz_##NAME(std::string_view input);                                                                   \
+    static const bool has_##NAME = gpusnoop::add_target(#NAME, fuzz_##NAME);                                           \
+    static void fuzz_##NAME([[maybe_unused]] std::string_view input)
 
 namespace gpusnoop {
+
+bool add_target(const char* name, void (*fuzz)(std::string_view));
 
 // Aborts with the invariant's text if it does not hold.
 void expect(bool holds, const char* invariant);
