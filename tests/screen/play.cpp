@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Screen with the snapshots of scene.hpp, in a real event loop:
 //
-//     play [--rows N] [--gpus N] [--every SECONDS] [--intervals N]
-//          [--crash SIGNAL|fault|overflow|terminate|exit|warn]
+//     play [--rows N] [--gpus N] [--every SECONDS] [--crash SIGNAL|fault|overflow|terminate|exit|warn]
 //
 // With --crash, it crashes when the row "1000" is opened. Requests are logged to the file $PLAY_LOG, one per line.
-#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/loop.hpp"
 #include "scene.hpp"
@@ -26,7 +24,6 @@ struct Settings {
     scene::Cast cast;
     double every = 1;
     std::string crash;
-    uint64_t intervals = 0; // 0: until the user quits
 };
 
 Settings parse(int argc, char** argv)
@@ -43,8 +40,6 @@ Settings parse(int argc, char** argv)
             settings.every = std::stod(value);
         else if (option == "--crash")
             settings.crash = value;
-        else if (option == "--intervals")
-            settings.intervals = std::stoul(value);
     }
     return settings;
 }
@@ -104,7 +99,6 @@ public:
         loop_.run();
         screen_.reset();
         std::puts("the screen has ended");
-        log(fmt::format("cpu {} us in {} intervals", clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000, interval_));
     }
 
 private:
@@ -146,8 +140,6 @@ private:
         if (interval_ == 1)
             screen_->message("a warning with \x1b[2J in it");
         screen_->show(std::move(snapshot));
-        if (settings_.intervals && interval_ == settings_.intervals)
-            loop_.stop();
     }
 
     Settings settings_;

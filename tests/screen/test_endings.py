@@ -12,22 +12,30 @@ import terminal
 from stage import case, equal, folder, log, play, restored, start
 
 
-def killed_by(signal_number):
-    with start() as screen:
+def ends(how, signal_number, status):
+    """Ends the program by a signal, or by the crash that the row "1000" causes."""
+    with start(*how) as screen:
         screen.wait_for("1005")
-        os.kill(screen.pid(), signal_number)
-        # SIGTERM, SIGINT and SIGHUP end the program's main loop, and the exit status is 0. The other signals kill it.
-        expected = 0 if signal_number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP) else 128 + signal_number
-        equal(screen.exit_status(), expected)
+        if how:
+            screen.keys("End", "Enter")
+        else:
+            os.kill(screen.pid(), signal_number)
+        equal(screen.exit_status(), status)
         restored(screen)
 
 
-for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, \
-        signal.SIGILL, signal.SIGQUIT:
-    def killed(number=number):
-        killed_by(number)
-    killed.__name__ = f"killed_by_{number.name}"
-    case(killed)
+# SIGTERM, SIGINT and SIGHUP end the program's main loop, and the exit status is 0. The other signals kill it.
+endings = {number.name: ((), number, 0 if number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP) else 128 + number)
+           for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS,
+                          signal.SIGFPE, signal.SIGILL, signal.SIGQUIT)}
+endings |= {how: (("--crash", how), None, status) for how, status in
+            (("fault", 128 + signal.SIGSEGV), ("overflow", 128 + signal.SIGSEGV), ("terminate", 128 + signal.SIGABRT),
+             ("exit", 3), (str(int(signal.SIGABRT)), 128 + signal.SIGABRT))}
+for name, ending in endings.items():
+    def ended(ending=ending):
+        ends(*ending)
+    ended.__name__ = f"ended_by_{name}"
+    case(ended)
 
 
 @case
@@ -38,39 +46,6 @@ def killed_by_keys():
             screen.keys(keys)
             equal(screen.exit_status(), status)
             restored(screen)
-
-
-def crashes(how, status):
-    with start("--crash", str(how)) as screen:
-        screen.wait_for("1005")
-        screen.keys("End", "Enter")
-        equal(screen.exit_status(), status)
-        restored(screen)
-
-
-@case
-def crash_by_fault():
-    crashes("fault", 128 + signal.SIGSEGV)
-
-
-@case
-def crash_by_stack_overflow():
-    crashes("overflow", 128 + signal.SIGSEGV)
-
-
-@case
-def crash_by_terminate():
-    crashes("terminate", 128 + signal.SIGABRT)
-
-
-@case
-def exit_from_within():
-    crashes("exit", 3)
-
-
-@case
-def crash_by_raise():
-    crashes(int(signal.SIGABRT), 128 + signal.SIGABRT)
 
 
 @case
