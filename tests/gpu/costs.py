@@ -2,15 +2,12 @@
 """Measures the overhead of tracing. Programs repeat one operation, alternately untraced and traced; the result is the
 median number of operations per second."""
 import collections
-import os
 import pathlib
 import statistics
-import subprocess
-import tempfile
 import time
 
 import machine
-import processes
+from bench import Missing, Wrong, bench, until
 
 here = pathlib.Path(__file__).parent
 all_ways = {"untraced": None, "cudatop": ["cudatop"], "cudatop --cheap": ["cudatop", "--cheap"],
@@ -36,20 +33,6 @@ loads = [
 training = Load("training", "training step (PyTorch)", 300, 1, None, None, ["cudatop --cheap", "cudatop --latency"], 1)
 
 
-class NotMeasured(Exception):
-    pass
-
-
-def until(condition, *processes, seconds=60):
-    end = time.monotonic() + seconds
-    while not condition():
-        if ended := next((process for process in processes if process.poll()), None):
-            raise NotMeasured(f"{ended.args[0]} exited with {ended.returncode}")
-        if time.monotonic() > end:
-            raise NotMeasured(f"did not finish within {seconds} s")
-        time.sleep(0.001)
-
-
 def command_of(load, count, given):
     """A command that is synchronized by the files up, go, done and end in {folder}. Training steps run in
     samples/timed.py, started by gated.py, which does not wait here, since its stdin is empty."""
@@ -63,23 +46,15 @@ def command_of(load, count, given):
 
 def rate(build, command, count, tool):
     """Operations per second of a new process. Tracing begins before the measured operations."""
-    with tempfile.TemporaryDirectory(prefix="gpusnoop-costs-") as name:
-        folder = pathlib.Path(name)
-        running = [subprocess.Popen([word.replace("{folder}", name) for word in command], stdin=subprocess.DEVNULL,
-                                    stderr=subprocess.DEVNULL, env=os.environ | {"WORKLOAD_DEVICE": "1"})]
-        try:
-            until((folder / "up").exists, *running, seconds=120)
-            if tool:
-                with open(folder / "messages", "w") as messages:
-                    running.append(subprocess.Popen([build / tool[0], *tool[1:], "-p", str(running[0].pid), "--json"],
-                                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=messages))
-                until(lambda: processes.is_tracing(folder / "messages"), *running)
-            began = time.monotonic()
-            (folder / "go").touch()
-            until((folder / "done").exists, *running, seconds=300)
-            return count / (time.monotonic() - began)
-        finally:
-            processes.end(reversed(running))
+    with bench(build) as one:
+        program = one.start(command, "program", {"WORKLOAD_DEVICE": "1"})
+        until((one.folder / "up").exists, "the program has started", 120, watched=[program], every=0.001)
+        if tool:
+            one.tool(*tool, "-p", program.pid)
+        began = time.monotonic()
+        one.go()
+        until((one.folder / "done").exists, "all operations are done", 300, watched=one.running, every=0.001)
+        return count / (time.monotonic() - began)
 
 
 def compared(load, given, rounds, fraction):
@@ -106,7 +81,7 @@ def measured(load, given, rounds, fraction, check):
     try:
         rows = compared(load, given, rounds, fraction)
         check(name, "ok")
-    except (NotMeasured, OSError) as error:
+    except (Missing, Wrong, OSError) as error:
         check(name, "FAIL", str(error))
     return rows
 

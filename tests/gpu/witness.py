@@ -5,16 +5,13 @@ import collections
 import contextlib
 import glob
 import json
-import os
 import pathlib
 import re
 import subprocess
 import sys
-import tempfile
-import time
 
 import machine
-import processes
+from bench import Wrong, bench, end, until
 
 places = ["/usr/local/cuda/extras/CUPTI/lib64/libcupti.so*", "/usr/local/cuda*/extras/CUPTI/lib64/libcupti.so*",
           "/usr/local/cuda*/lib*/libcupti.so*", "/usr/local/cuda*/targets/x86_64-linux/lib/libcupti.so*",
@@ -48,10 +45,6 @@ class NoComparison(Exception):
     """A program could not be compared; the text is the reason."""
 
 
-class ToolFailed(NoComparison):
-    """A program could not be compared, because a tool failed."""
-
-
 def find(given, python):
     """Path of CUPTI; None if it is not installed."""
     if given:
@@ -68,36 +61,6 @@ def counted_by(root):
                    for suffix in {"", variant}} for tool, wanted in probe_kinds.items()}
 
 
-def until(condition, expectation, seconds, error=ToolFailed):
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            raise error(f"not within {seconds} s: {expectation}")
-        time.sleep(0.01)
-
-
-def start_tools(build, folder, scope):
-    """Starts all tools; returns them once they are tracing."""
-    running = []
-    try:
-        for tool, options in tools.items():
-            with open(folder / f"{tool}.out", "w") as out, open(folder / f"{tool}.err", "w") as error:
-                name, *more = tool.split()
-                running.append(subprocess.Popen([build / name, *more, *options, "--json", *scope], stdin=subprocess.DEVNULL,
-                                                stdout=out, stderr=error))
-        for tool, process in zip(tools, running):
-            messages = folder / f"{tool}.err"
-            until(lambda: processes.is_tracing(messages) or process.poll() is not None, f"{tool} is tracing", 60)
-    except BaseException:
-        processes.end(running)
-        raise
-    return running
-
-
-def lines(path):
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
 def preloaded(libraries, folder):
     """Value of LD_PRELOAD. The loader splits it at spaces and colons, so it names links in `folder` instead of paths
     that may contain these characters. A name without a folder is left to the loader."""
@@ -110,52 +73,56 @@ def preloaded(libraries, folder):
     return ":".join(names)
 
 
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
 def run(build, cupti, command, env, forks, seconds=300):
     """Returns the witness's reports (one per process), the rows of each tool by name, and the lines of the program's
     truth file, if it writes one. The program must open the driver, and then wait for a line of input or for the file
-    {folder}/go before it makes calls. In the program's arguments and environment variables, {folder} stands for a new
-    temporary folder. LD_PRELOAD is a list of libraries. `forks`: children are included, so the tools trace all
-    processes."""
-    with tempfile.TemporaryDirectory(prefix="gpusnoop-witness-") as name:
-        folder, running = pathlib.Path(name), []
-        extra = {"CUDA_INJECTION64_PATH": str(build / "gpu/witness.so"), "WITNESS_CUPTI": str(cupti), "WITNESS_FOLDER": name}
-        extra |= {variable: preloaded(value, folder) if variable == "LD_PRELOAD" else value.replace("{folder}", name)
-                  for variable, value in env.items()}
+    {folder}/go before it makes calls. LD_PRELOAD is a list of libraries. `forks`: children are included, so the tools
+    trace all processes. Raises Wrong if a tool fails."""
+    with bench(build) as one:
+        extra = {"CUDA_INJECTION64_PATH": build / "gpu/witness.so", "WITNESS_CUPTI": cupti, "WITNESS_FOLDER": "{folder}"}
+        extra |= {name: preloaded(value, one.folder) if name == "LD_PRELOAD" else value for name, value in env.items()}
+        program = one.start(command, "program", extra, stdin=subprocess.PIPE)
+        opened = lambda: "libcuda.so" in pathlib.Path(f"/proc/{program.pid}/maps").read_text()
         try:
-            with open(folder / "messages", "w") as messages:
-                program = subprocess.Popen([str(word).replace("{folder}", name) for word in command], stdin=subprocess.PIPE,
-                                           stdout=messages, stderr=messages, text=True, env=os.environ | extra)
-            running.append(program)
-            opened = lambda: "libcuda.so" in pathlib.Path(f"/proc/{program.pid}/maps").read_text()
-            until(lambda: program.poll() is not None or opened(), "the program opens the driver", 60, NoComparison)
-            running += start_tools(build, folder, [] if forks else ["-p", str(program.pid)])
-            (folder / "go").touch()
+            until(lambda: program.poll() is not None or opened(), "the program opens the driver")
+        except Wrong as reason:
+            raise NoComparison(str(reason))
+        scope = [] if forks else ["-p", program.pid]
+        running = {tool: one.start([build / tool.split()[0], *tool.split()[1:], *options, "--json", *scope], tool)
+                   for tool, options in tools.items()}
+        for tool, process in running.items():
+            one.wait_for_tool(tool, process)
+        one.go()
+        try:
             with contextlib.suppress(BrokenPipeError):
                 program.communicate("5\n", seconds)
-            if forks:
-                processes.end(running[1:])
-            for process in running[1:]:
-                until(lambda: process.poll() is not None, f"{process.args[0]} exits", 60)
-            reports = [json.loads(path.read_text()) for path in folder.glob("[0-9]*.json")]
-            if program.returncode or program.pid not in (report["pid"] for report in reports):
-                last = (folder / "messages").read_text(errors="replace").strip().splitlines()[-1:] or ["no output"]
-                raise NoComparison(f"the program exited with {program.returncode}, {len(reports)} witness reports: {last[0][:300]}")
-            for report in reports:
-                if report["failure"]:
-                    raise NoComparison(report["failure"])
-            for tool, process in zip(tools, running[1:]):
-                if process.returncode:
-                    raise ToolFailed(f"{tool} exited with {process.returncode}: {(folder / f'{tool}.err').read_text()[-300:].strip()}")
-            truth, pids = lines(folder / "truth"), {report["pid"] for report in reports} if forks else {program.pid}
-            if forks and (silent := {row["pid"] for row in truth} - pids):
-                raise NoComparison(f"no witness report from {len(silent)} children")
-            rows = {tool: [row for row in lines(folder / f"{tool}.out") if row["type"] == "lost" or row.get("pid") in pids]
-                    for tool in tools}
-            return [report for report in reports if report["pid"] in pids], rows, truth
         except subprocess.TimeoutExpired:
             raise NoComparison(f"the program did not exit within {seconds} s")
-        finally:
-            processes.end(running)
+        if forks:
+            end(running.values())
+        for tool, process in running.items():
+            until(lambda: process.poll() is not None, f"{tool} exits")
+        reports = [json.loads(path.read_text()) for path in one.folder.glob("[0-9]*.json")]
+        if program.returncode or program.pid not in (report["pid"] for report in reports):
+            output = "".join((one.folder / f"program.{kind}").read_text(errors="replace") for kind in ("out", "err"))
+            last = output.strip().splitlines()[-1:] or ["no output"]
+            raise NoComparison(f"the program exited with {program.returncode}, {len(reports)} witness reports: {last[0][:300]}")
+        for report in reports:
+            if report["failure"]:
+                raise NoComparison(report["failure"])
+        for tool, process in running.items():
+            if process.returncode:
+                raise Wrong(f"{tool} exited with {process.returncode}: {one.messages(tool)}")
+        truth, pids = lines(one.folder / "truth"), {report["pid"] for report in reports} if forks else {program.pid}
+        if forks and (silent := {row["pid"] for row in truth} - pids):
+            raise NoComparison(f"no witness report from {len(silent)} children")
+        rows = {tool: [row for row in lines(one.folder / f"{tool}.out") if row["type"] == "lost" or row.get("pid") in pids]
+                for tool in tools}
+        return [report for report in reports if report["pid"] in pids], rows, truth
 
 
 def summed(values):

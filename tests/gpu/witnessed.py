@@ -6,6 +6,7 @@ import shutil
 
 import machine
 import witness
+from bench import Wrong
 
 here = pathlib.Path(__file__).parent
 script = """dlopen; wait {folder}/go
@@ -55,8 +56,8 @@ def comparison(root, build, library, program, check):
         return check(f"witness.{name}", "skip", why)
     try:
         one = witness.compare(root, build, library, command, variables, forks=name == "workload_forks")
-    except (witness.ToolFailed, OSError, ValueError, KeyError) as error:
-        return check(f"witness.{name}", "FAIL", str(error) if isinstance(error, witness.ToolFailed) else repr(error))
+    except (Wrong, OSError, ValueError, KeyError) as error:
+        return check(f"witness.{name}", "FAIL", str(error) if isinstance(error, Wrong) else repr(error))
     except witness.NoComparison as error:  # other programs may fail for reasons of their own
         return check(f"witness.{name}", "FAIL" if name.startswith("workload") else "skip", str(error))
     wrong = [f"{each['what']} of {each['name']}: {each['witness']} by CUPTI, {each['tools']} by the tools"

@@ -24,7 +24,6 @@ import exports  # noqa: E402
 import findings  # noqa: E402
 import machine  # noqa: E402
 import objects  # noqa: E402
-import processes  # noqa: E402
 import witness  # noqa: E402
 import witnessed  # noqa: E402
 
@@ -124,22 +123,30 @@ def missing_python():
     equal(machine.site_folders("no-python-at-all"), [])
 
 
+# --- processes ---
+
 @case
 def processes_that_ignore_sigint_are_killed():
     program = subprocess.Popen(["sh", "-c", "trap '' INT; echo; while :; do sleep 0.05; done"], stdout=subprocess.PIPE)
     program.stdout.readline()
-    processes.end([program], 0.2)
+    bench.end([program], 0.2)
     equal(program.returncode, -signal.SIGKILL)
 
 
 @case
 def tool_waits_for_a_library():
+    waiting = "yet; waiting for one\nTracing waits\n"
     with folder() as one:
         messages = one.path / "messages"
-        for text, is_tracing in (("", False), ("Tracing waits", True), ("has loaded no CUDA library yet; waiting for one\nTracing", False),
-                             ("yet; waiting for one\nTracing waits\nprocess 1 maps a CUDA library now; tracing", True)):
+        for text, is_tracing in (("", False), ("Tracing waits", True), (waiting, False),
+                                 (waiting + "process 1 maps a CUDA library now; tracing", True)):
             messages.write_text(text)
-            equal(processes.is_tracing(messages), is_tracing)
+            equal(bench.is_tracing(messages), is_tracing)
+
+
+@case
+def expectation_times_out():
+    equal(error_of(bench.Wrong, bench.until, lambda: False, "anything", 0), "not within 0.0 s: anything")
 
 
 # --- the driver ---
@@ -193,11 +200,6 @@ def values_unknown_to_nvml():
 
 
 # --- findings ---
-
-@case
-def expectation_times_out():
-    equal(error_of(bench.Wrong, bench.until, lambda: False, "anything", 0), "not within 0.0 s: anything")
-
 
 @case
 def missing_requirements_of_findings():
@@ -283,7 +285,6 @@ def costs_that_cannot_be_measured():
         equal(checks_of(costs.measured, costs.loads[0], one.given, 1, 1), [("costs.launch", "FAIL", f"{failing} exited with 3")])
         equal(checks_of(costs.measured, costs.training, one.given._replace(python="no-python-at-all"), 1, 1),
               [("costs.training", "skip", "no-python-at-all has no torch")])
-    equal(error_of(costs.NotMeasured, lambda: costs.until(lambda: False, seconds=0)), "did not finish within 0 s")
 
 
 @case
@@ -346,17 +347,16 @@ def failing_tools():
         one.tools()
         program = one.program("program", writes())
         one.tool("cudasync", then="echo no memory >&2; exit 1")
-        assert no_comparison(one, [program], witness.ToolFailed).startswith("cudasync exited with 1: ")
+        assert no_comparison(one, [program], bench.Wrong).startswith("cudasync exited with 1: ")
         (one.path / "gpualloc").unlink()
         assert "gpualloc" in no_comparison(one, [program], FileNotFoundError)
-    equal(error_of(witness.ToolFailed, witness.until, lambda: False, "anything", 0), "not within 0 s: anything")
 
 
 @case
 def failing_comparisons():
     """If a tool or the workload fails, the check fails. If another program fails, the check is skipped."""
     for name, error, result in (("torch_eager", witness.NoComparison("x"), "skip"), ("workload", witness.NoComparison("x"), "FAIL"),
-                                ("torch_eager", witness.ToolFailed("x"), "FAIL"), ("torch_eager", KeyError("x"), "FAIL")):
+                                ("torch_eager", bench.Wrong("x"), "FAIL"), ("torch_eager", KeyError("x"), "FAIL")):
         with mock.patch.object(witness, "compare", mock.Mock(side_effect=error)):
             results = checks_of(witnessed.comparison, None, None, None, (name, [], {}, None))
             equal([words[:2] for words in results], [(f"witness.{name}", result)])
