@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Consistency of the probe table. The tests in abi/ check where its rows read arguments.
-#include "attach/probes.hpp"
+#include "tests/unit/attach/all_probes.hpp"
 
-#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>
 #include <map>
 #include <set>
 
+using gpusnoop::all_kinds;
+using gpusnoop::all_probes;
 using gpusnoop::applies;
 using gpusnoop::Library;
 using gpusnoop::Probe;
@@ -16,22 +17,6 @@ using gpusnoop::result_name;
 using gpusnoop::runtime_of;
 
 namespace {
-
-std::vector<probe_kind> all_kinds()
-{
-    std::vector<probe_kind> kinds;
-    for (int kind = KIND_NONE + 1; kind < KINDS; kind++)
-        kinds.push_back(static_cast<probe_kind>(kind));
-    return kinds;
-}
-
-std::vector<Probe> all_probes()
-{
-    std::vector<Probe> all = probes(Library::driver, all_kinds());
-    for (const Library other : {Library::runtime, Library::nccl, Library::hip})
-        std::ranges::move(probes(other, all_kinds()), std::back_inserter(all));
-    return all;
-}
 
 bool in_register(const operand& op)
 {

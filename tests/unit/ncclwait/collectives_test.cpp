@@ -4,10 +4,15 @@
 #include "tools/ncclwait/collectives.hpp"
 
 #include <algorithm>
+#include <array>
 #include <catch2/catch_test_macros.hpp>
+#include <fmt/format.h>
 #include <random>
 
 using namespace gpusnoop;
+
+// Records set only the fields that matter.
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 namespace {
 
@@ -26,40 +31,32 @@ public:
     uint32_t rank(int number, int of, uint64_t hash = 7, bool made = true)
     {
         const uint32_t comm = ++comms_;
-        collectives.learn({.type = 0,
-                           .number = comm,
+        collectives.learn({.number = comm,
                            .image = {.pid = 100 + comm, .serial = 1},
                            .identity = {.hash = hash, .rank = number, .ranks = of, .device = number},
                            .made = made});
         return comm;
     }
     void call(uint32_t comm, uint64_t ns, std::string_view symbol = "ncclAllReduce", uint64_t elements = 10,
-              int result = 0, uint32_t tid = 0)
+              int result = 0)
     {
         const auto row = std::ranges::find(all_, symbol, &Probe::symbol) - all_.begin() + 1;
-        collectives.add({.type = 0,
-                         .row = static_cast<uint32_t>(row),
+        const bool group = symbol.starts_with("ncclGroup");
+        collectives.add({.row = static_cast<uint32_t>(row),
                          .pid = 100 + comm,
-                         .tid = tid ? tid : 100 + comm,
-                         .comm = symbol.starts_with("ncclGroup") ? 0 : comm,
-                         .sequence = symbol.starts_with("ncclGroup") ? 0 : ++sequences_[comm],
+                         .tid = 100 + comm,
+                         .comm = group ? 0 : comm,
+                         .sequence = group ? 0 : ++sequences_[comm],
                          .result = result,
                          .data_type = 7,
-                         .reduction = 0,
-                         .captured = 0,
-                         .asynchronous = 0,
                          .entry_ns = ns,
                          .duration_ns = 10,
                          .elements = elements,
-                         .stream = 0,
-                         .root = 0,
-                         .stack = -1,
-                         .thread_name = {}});
+                         .stack = -1});
     }
     void wait(uint32_t comm, uint64_t begin_ns, uint64_t end_ns)
     {
-        collectives.waited(
-            {.type = 0, .pid = 100 + comm, .tid = 100 + comm, .zero = 0, .begin_ns = begin_ns, .end_ns = end_ns});
+        collectives.waited({.pid = 100 + comm, .tid = 100 + comm, .begin_ns = begin_ns, .end_ns = end_ns});
     }
     void lose(uint32_t comm) { sequences_[comm]++; }
     std::map<unsigned, Collectives::Part> parts(bool last = true)
@@ -72,6 +69,25 @@ public:
                 sum.sums.add(part.sums);
         }
         return by_rank;
+    }
+
+    // Per rank, the sums that are not 0: "RANK HOW/RANKS_HERE calls N errors N ...; ".
+    std::string shown(bool last = true)
+    {
+        constexpr std::array how{"alone", "not_yet", "exactly", "aligned"};
+        std::string text;
+        for (const auto& [rank, part] : parts(last)) {
+            text += fmt::format("{} {}/{}", rank, how.at(static_cast<size_t>(part.joined)), part.here);
+            const CollectiveSums& sums = part.sums;
+            for (const auto& [name, value] :
+                 {std::pair("calls", sums.calls), std::pair("errors", sums.errors), std::pair("joined", sums.joined),
+                  std::pair("unjoined", sums.unjoined), std::pair("wait", sums.wait_ns), std::pair("last", sums.last),
+                  std::pair("late", sums.late_ns), std::pair("skews", sums.skews.total())})
+                if (value)
+                    text += fmt::format(" {} {}", name, value);
+            text += "; ";
+        }
+        return text;
     }
 
 private:
@@ -107,47 +123,28 @@ TEST_CASE("a call is joined when all ranks have entered it", "[collectives]")
     job.call(a, 200);
     job.call(b, 130);
     job.call(b, 210);
-    auto before = job.parts(false);
-    CHECK(before[0].sums.joined == 0);
-    CHECK(before[0].sums.calls == 2);
+    CHECK(job.shown(false) == "0 exactly/3 calls 2; 1 exactly/3 calls 2; ");
     job.call(c, 190);
-    auto parts = job.parts(false);
-    CHECK(parts[0].joined == Joined::exactly);
-    CHECK(parts[0].here == 3);
-    CHECK(parts[0].sums.wait_ns == 90);
-    CHECK(parts[1].sums.wait_ns == 60);
-    CHECK(parts[2].sums.wait_ns == 0);
-    CHECK(parts[2].sums.last == 1);
-    CHECK(parts[2].sums.late_ns == 60);
-    CHECK(parts[2].sums.skews.total() == 1);
+    CHECK(job.shown(false) == "0 exactly/3 joined 1 wait 90; 1 exactly/3 joined 1 wait 60; 2 exactly/3 calls 1 joined "
+                              "1 last 1 late 60 skews 1; ");
     job.call(c, 150 + 55);
-    parts = job.parts(false);
-    CHECK(parts[1].sums.last == 1);
-    CHECK(parts[1].sums.late_ns == 5);
+    CHECK(job.shown(false) == "0 exactly/3 joined 1 wait 10; 1 exactly/3 joined 1 last 1 late 5 skews 1; 2 exactly/3 "
+                              "calls 1 joined 1 wait 5; ");
 }
 
-TEST_CASE("if a rank is missing, the calls of the other ranks stay unjoined", "[collectives]")
+TEST_CASE("calls of ranks whose peers are missing stay unjoined, unless this machine has a single rank",
+          "[collectives]")
 {
     Job job;
     const uint32_t a = job.rank(0, 2), b = job.rank(1, 2);
     job.call(a, 100);
     job.call(a, 200);
     job.call(b, 101);
-    const auto parts = job.parts();
-    CHECK(parts.at(0).sums.joined == 1);
-    CHECK(parts.at(0).sums.unjoined == 1);
-    CHECK(parts.at(1).sums.unjoined == 0);
-}
-
-TEST_CASE("if this machine has a single rank of a job, the rank has no unjoined calls", "[collectives]")
-{
-    Job job;
-    const uint32_t a = job.rank(3, 8);
-    job.call(a, 100);
-    const auto parts = job.parts();
-    CHECK(parts.at(3).joined == Joined::alone);
-    CHECK(parts.at(3).sums.unjoined == 0);
-    CHECK(parts.at(3).sums.joined == 0);
+    CHECK(job.shown() ==
+          "0 exactly/2 calls 2 joined 1 unjoined 1 wait 1; 1 exactly/2 calls 1 joined 1 last 1 late 1 skews 1; ");
+    Job alone;
+    alone.call(alone.rank(3, 8), 100);
+    CHECK(alone.shown() == "3 alone/1 calls 1; ");
 }
 
 TEST_CASE("failed calls count as errors, and later calls of the ranks are still matched", "[collectives]")
@@ -157,10 +154,8 @@ TEST_CASE("failed calls count as errors, and later calls of the ranks are still 
     job.call(a, 90, "ncclAllReduce", 10, 4);
     job.call(a, 100, "ncclAllReduce", 10, 7);
     job.call(b, 120);
-    auto parts = job.parts();
-    CHECK(parts[0].sums.errors == 1);
-    CHECK(parts[0].sums.calls == 1);
-    CHECK(parts[0].sums.wait_ns == 20);
+    CHECK(job.shown() ==
+          "0 exactly/2 calls 1 errors 1 joined 1 wait 20; 1 exactly/2 calls 1 joined 1 last 1 late 20 skews 1; ");
     SECTION("all calls of a group that fails are errors")
     {
         job.call(a, 200, "ncclGroupStart");
@@ -169,19 +164,17 @@ TEST_CASE("failed calls count as errors, and later calls of the ranks are still 
         job.call(a, 203, "ncclSend");
         job.call(a, 204, "ncclGroupEnd");
         job.call(a, 205, "ncclGroupEnd", 0, 3);
-        parts = job.parts();
-        CHECK(parts[0].sums.errors == 2);
-        CHECK(parts[0].sums.calls == 0);
+        CHECK(job.shown() == "0 exactly/2 errors 2; ");
     }
     SECTION("a simulated group does not count")
     {
         job.call(a, 200, "ncclGroupStart");
         job.call(a, 201);
         job.call(a, 205, "ncclGroupSimulateEnd");
-        CHECK(job.parts().empty());
+        CHECK(job.shown() == "");
         job.call(a, 300);
         job.call(b, 300);
-        CHECK(job.parts()[0].sums.joined == 1);
+        CHECK(job.shown() == "0 exactly/2 calls 1 joined 1 last 1 skews 1; 1 exactly/2 calls 1 joined 1; ");
     }
 }
 
@@ -287,10 +280,7 @@ TEST_CASE("ranks that started before tracing are aligned", "[collectives]")
             for (const uint32_t rank : ranks)
                 job.call(rank, n * 10'000);
         CHECK(job.collectives.needs_alignment());
-        const auto parts = job.parts();
-        CHECK(parts.at(0).joined == Joined::not_yet);
-        CHECK(parts.at(0).sums.joined == 0);
-        CHECK(parts.at(0).sums.unjoined == 100);
+        CHECK(job.shown().starts_with("0 not_yet/4 calls 100 unjoined 100; "));
     }
 }
 
@@ -303,9 +293,9 @@ TEST_CASE("calls of a destroyed rank are still joined", "[collectives]")
     job.collectives.join();
     job.call(b, 150);
     job.call(b, 160, "ncclCommDestroy");
-    auto parts = job.parts(false);
-    CHECK(parts[0].sums.wait_ns == 50);
-    CHECK(job.parts(false).empty());
+    CHECK(job.shown(false) ==
+          "0 exactly/2 calls 1 joined 1 wait 50; 1 exactly/2 calls 1 joined 1 last 1 late 50 skews 1; ");
+    CHECK(job.shown(false) == "");
     CHECK(job.collectives.drain().empty());
 }
 
@@ -335,14 +325,6 @@ TEST_CASE("queues of ranks whose peers make no calls are bounded", "[collectives
 }
 
 using Stall = Collectives::Stall;
-
-TEST_CASE("a communicator without calls is not stalled", "[collectives]")
-{
-    Job job;
-    job.rank(0, 1);
-    CHECK(job.parts(false).empty());
-    CHECK(job.collectives.stalls(UINT64_MAX).empty());
-}
 
 TEST_CASE("a stall names the rank that has not entered a collective", "[collectives]")
 {
@@ -378,9 +360,8 @@ TEST_CASE("a stall names the rank that has not entered a collective", "[collecti
             job.collectives.join();
         REQUIRE(job.collectives.stalls(200).size() == 1);
         CHECK(job.collectives.stalls(200)[0].members[1].exited);
-        const auto parts = job.parts();
-        CHECK(parts.at(0).sums.joined == 1);
-        CHECK(parts.at(0).sums.unjoined == 2);
+        CHECK(job.shown() == "0 exactly/3 calls 3 joined 1 unjoined 2 last 1 skews 1; 1 exactly/3 calls 1 joined 1; 2 "
+                             "exactly/3 calls 2 joined 1 unjoined 1; ");
     }
     SECTION("but not after the rank has entered the collective")
     {
@@ -392,8 +373,12 @@ TEST_CASE("a stall names the rank that has not entered a collective", "[collecti
     }
 }
 
-TEST_CASE("ranks whose calls are not yet matched with each other (aligned) have no stalls", "[collectives]")
+TEST_CASE("a communicator without calls, or without matched calls (aligned), is not stalled", "[collectives]")
 {
+    Job idle;
+    idle.rank(0, 1);
+    CHECK(idle.shown(false) == "");
+    CHECK(idle.collectives.stalls(UINT64_MAX).empty());
     Job job;
     const uint32_t a = job.rank(0, 2, 7, false);
     job.rank(1, 2, 7, false);

@@ -2,7 +2,7 @@
 // Tests every row of the probe table with compiled calls: the row must read the arguments that the caller passed.
 #include "calls.hpp"
 
-#include "attach/probes.hpp"
+#include "tests/unit/attach/all_probes.hpp"
 
 #include <algorithm>
 #include <array>
@@ -19,19 +19,9 @@ using abi::Call;
 using abi::CallSet;
 using abi::Passed;
 using abi::Signature;
+using gpusnoop::all_probes;
 using gpusnoop::Library;
 using gpusnoop::Probe;
-
-std::vector<Probe> all_probes()
-{
-    std::vector<probe_kind> kinds;
-    for (int kind = KIND_NONE + 1; kind < KINDS; kind++)
-        kinds.push_back(static_cast<probe_kind>(kind));
-    std::vector<Probe> all = gpusnoop::probes(Library::driver, kinds);
-    for (const Library other : {Library::runtime, Library::nccl, Library::hip})
-        std::ranges::move(gpusnoop::probes(other, kinds), std::back_inserter(all));
-    return all;
-}
 
 // Returns a text such as " (cudart 11 12)", or "" if the row is for every version.
 std::string runtimes_of(const Probe& probe)
