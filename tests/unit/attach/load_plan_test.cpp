@@ -41,6 +41,7 @@ TEST_CASE("a refused program is retried in each tier")
     }
     CHECK_FALSE(plan.step(refused("wait_entry"), hooks));
     CHECK(plan.cause().program == "wait_session"); // the reported cause is the refusal in the best tier
+    CHECK_FALSE(LoadPlan(Tier::session, false).step(refused(""), hooks)); // a refusal that concerns no program
 }
 
 TEST_CASE("an optional program is left out, and the best tier is tried again")
@@ -67,12 +68,6 @@ TEST_CASE("a forced tier is the only one tried")
     REQUIRE(without.step(refused("state_entry"), hooks));
     CHECK(without.tier() == Tier::multi);
     CHECK(remaining(without) == std::vector<std::string>{"wait"});
-}
-
-TEST_CASE("there is no fallback for a refusal that concerns no program")
-{
-    LoadPlan plan(Tier::session, false);
-    CHECK_FALSE(plan.step(refused(""), hooks));
 }
 
 TEST_CASE("after an optional program on a kernel function is refused, loading is retried once without it")

@@ -7,14 +7,7 @@
 #include <map>
 #include <set>
 
-using gpusnoop::all_kinds;
-using gpusnoop::all_probes;
-using gpusnoop::applies;
-using gpusnoop::Library;
-using gpusnoop::Probe;
-using gpusnoop::probes;
-using gpusnoop::result_name;
-using gpusnoop::runtime_of;
+using namespace gpusnoop;
 
 namespace {
 
@@ -77,7 +70,7 @@ TEST_CASE("no symbol is probed twice")
     std::map<std::pair<Library, std::string>, uint8_t> seen; // bit set of runtime versions with a row for the symbol
     for (const Probe& probe : all_probes()) {
         INFO(probe.symbol);
-        uint8_t in = probe.runtimes == gpusnoop::any_runtime ? 0xff : probe.runtimes;
+        uint8_t in = probe.runtimes == any_runtime ? 0xff : probe.runtimes;
         uint8_t& so_far = seen[{probe.library, probe.symbol}];
         CHECK((so_far & in) == 0);
         so_far |= in;
@@ -104,10 +97,10 @@ TEST_CASE("rows have the right library and kind")
     each_probe([](const Probe& probe, const probe_row&, const auto& named) {
         const bool hip = probe.library == Library::hip;
         CHECK(probe.row.layer == (probe.library == Library::runtime ? LAYER_RUNTIME : hip ? LAYER_HIP : LAYER_DRIVER));
-        CHECK((gpusnoop::library_of(probe.row.layer) == probe.library || probe.library == Library::nccl));
+        CHECK((library_of(probe.row.layer) == probe.library || probe.library == Library::nccl));
         CHECK(hip == named("hip"));
         CHECK((probe.row.kind > KIND_NONE && probe.row.kind < KINDS));
-        CHECK((probe.library == Library::runtime || hip || probe.runtimes == gpusnoop::any_runtime));
+        CHECK((probe.library == Library::runtime || hip || probe.runtimes == any_runtime));
         bool runtime_name = probe.symbol.starts_with("cuda") || probe.symbol.starts_with("__cuda");
         CHECK(runtime_name == (probe.library == Library::runtime));
         CHECK(probe.symbol.starts_with("nccl") == (probe.library == Library::nccl));
@@ -293,37 +286,37 @@ TEST_CASE("every type of allocation has a free")
 
 TEST_CASE("the runtime's version is in its soname")
 {
-    CHECK(version("libcudart.so.11.0") == gpusnoop::cudart11);
-    CHECK(version("libcudart.so.11") == gpusnoop::cudart11);
-    CHECK(version("libcudart.so.12") == gpusnoop::cudart12);
-    CHECK(version("libcudart.so.13") == gpusnoop::cudart13);
+    CHECK(version("libcudart.so.11.0") == cudart11);
+    CHECK(version("libcudart.so.11") == cudart11);
+    CHECK(version("libcudart.so.12") == cudart12);
+    CHECK(version("libcudart.so.13") == cudart13);
     for (const char* soname :
          {"", "libcudart.so", "libcudart.so.10.2", "libcudart.so.1", "libcuda.so.1", "libtorch_cuda.so",
           "libcublas.so.12", "libfoo.so.13", "libamdhip64.so", "libamdhip64.so.4"})
-        CHECK(version(soname) == gpusnoop::any_runtime);
-    CHECK(version("libamdhip64.so.5") == gpusnoop::hip5);
-    CHECK(version("libamdhip64.so.6") == gpusnoop::hip6);
-    CHECK(version("libamdhip64.so.7") == gpusnoop::hip6);
+        CHECK(version(soname) == any_runtime);
+    CHECK(version("libamdhip64.so.5") == hip5);
+    CHECK(version("libamdhip64.so.6") == hip6);
+    CHECK(version("libamdhip64.so.7") == hip6);
 }
 
 // Python wheels contain renamed copies of the library, with a hash in the file name and in the soname.
 TEST_CASE("the runtime's version is in a wheel's soname")
 {
-    CHECK(version("libcudart-d0da41ae.so.11.0") == gpusnoop::cudart11);
-    CHECK(version("libcudart-9335f6a2.so.12.4.127") == gpusnoop::cudart12);
-    CHECK(version("libcudart-0123abcd.so.13.0.96") == gpusnoop::cudart13);
+    CHECK(version("libcudart-d0da41ae.so.11.0") == cudart11);
+    CHECK(version("libcudart-9335f6a2.so.12.4.127") == cudart12);
+    CHECK(version("libcudart-0123abcd.so.13.0.96") == cudart13);
 }
 
 TEST_CASE("a row for certain versions of the runtime applies only to these")
 {
     Probe probe{.symbol = "f", .library = Library::runtime};
-    for (auto runtime : {gpusnoop::any_runtime, gpusnoop::cudart11, gpusnoop::cudart12, gpusnoop::cudart13})
+    for (auto runtime : {any_runtime, cudart11, cudart12, cudart13})
         CHECK(applies(probe, runtime));
-    probe.runtimes = gpusnoop::cudart12 | gpusnoop::cudart13;
-    CHECK(!applies(probe, gpusnoop::any_runtime)); // the runtime's version is unknown, so the row might be wrong
-    CHECK(!applies(probe, gpusnoop::cudart11));
-    CHECK(applies(probe, gpusnoop::cudart12));
-    CHECK(applies(probe, gpusnoop::cudart13));
+    probe.runtimes = cudart12 | cudart13;
+    CHECK(!applies(probe, any_runtime)); // the runtime's version is unknown, so the row might be wrong
+    CHECK(!applies(probe, cudart11));
+    CHECK(applies(probe, cudart12));
+    CHECK(applies(probe, cudart13));
 }
 
 TEST_CASE("results have names")

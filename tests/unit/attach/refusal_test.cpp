@@ -12,18 +12,16 @@
 #include <unistd.h>
 #include <vector>
 
-using gpusnoop::Refusal;
-using gpusnoop::refusal_of;
-using gpusnoop::RefusalCause;
+using namespace gpusnoop;
 
 namespace {
 
 // Loads the object, which this kernel must refuse, and returns the refusal as reported by libbpf.
 Refusal refused_by_the_kernel(const std::function<void(refused_bpf&)>& prepare)
 {
-    auto skeleton = gpusnoop::open_skeleton<refused_bpf>();
+    auto skeleton = open_skeleton<refused_bpf>();
     prepare(*skeleton);
-    const gpusnoop::LoadLog log;
+    const LoadLog log;
     const int error = refused_bpf::load(skeleton.get());
     REQUIRE(error < 0);
     return refusal_of(-error, log.text());
@@ -109,7 +107,7 @@ TEST_CASE("calls of bpf_probe_read become calls of bpf_probe_read_user, other in
                                call<BPF_PSEUDO_CALL>(BPF_FUNC_probe_read),
                                call<BPF_PSEUDO_KFUNC_CALL>(BPF_FUNC_probe_read),
                                constant};
-    gpusnoop::restore_user_reads(code);
+    restore_user_reads(code);
     std::vector<int32_t> calls;
     for (const bpf_insn& one : code)
         calls.push_back(one.imm);

@@ -126,14 +126,10 @@ TEST_CASE("a slot stored twice is unknown unless both values are equal", "[fille
     CHECK(filled.all() == std::vector<Filled>{{16, constant(5)}});
 }
 
-TEST_CASE("a function whose first return value is not a loaded pointer fills no table", "[filled_table]")
+TEST_CASE("a pointer that is not loaded, unknown or unset yields no table", "[filled_table]")
 {
     CHECK(FilledTable().returned(constant(pointer)) == FilledTable::Return::none);
     CHECK(FilledTable().returned({}) == FilledTable::Return::none);
-}
-
-TEST_CASE("a pointer that is unknown or unset yields no table", "[filled_table]")
-{
     FilledTable filled;
     filled.returned(loaded(pointer));
     filled.store(table + 8, constant(3));
@@ -144,14 +140,10 @@ TEST_CASE("a pointer that is unknown or unset yields no table", "[filled_table]"
     CHECK(filled.all().empty());
 }
 
-TEST_CASE("a path consists of offsets and loads", "[paths]")
+TEST_CASE("a path consists of offsets and loads, and ends with a load", "[paths]")
 {
     const std::optional<PartialPath> path = loaded_from(plus(plus(loaded_from(plus(PartialPath(), 16)), 8), 24));
     CHECK(path_by(path) == Path{16, 32});
-}
-
-TEST_CASE("a path ends with a load", "[paths]")
-{
     CHECK_FALSE(path_by(PartialPath()));
     CHECK_FALSE(path_by(plus(loaded_from(PartialPath()), 8)));
     CHECK_FALSE(path_by(std::nullopt));

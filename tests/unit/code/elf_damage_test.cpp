@@ -12,23 +12,21 @@
 #include <functional>
 #include <random>
 
-using gpusnoop::Error;
-using gpusnoop::Fd;
-using gpusnoop::Symbol;
-using namespace gpusnoop::elf_fixtures;
+using namespace gpusnoop;
+using namespace elf_fixtures;
 
 namespace {
 
-std::string error_of(Fd file)
+std::string refusal(Fd file)
 {
-    return gpusnoop::error_of([&] { const gpusnoop::Elf elf(std::move(file)); });
+    return error_of([&] { const Elf elf(std::move(file)); });
 }
 
 // Calls all methods and returns the number of functions found; -1 if the file is refused.
 int exercise(Fd file)
 {
     try {
-        const gpusnoop::Elf elf(std::move(file));
+        const Elf elf(std::move(file));
         const auto found = functions(elf, {"exported", "twice", "hidden", "only_local", "weak_alias", "chosen"});
         (void)elf.soname();
         (void)elf.build_id();
@@ -54,21 +52,21 @@ TEST_CASE("invalid files are refused with a reason", "[elf]")
     const auto changed = [](const std::function<void(Elf64_Ehdr&)>& change) {
         auto file = content("stripped.so");
         change(header(file));
-        return error_of(memory_file(file));
+        return refusal(memory_file(file));
     };
-    CHECK(error_of(memory_file(Bytes{})) == "not an ELF file");
-    CHECK(error_of(memory_file(Bytes(10000, '#'))) == "not an ELF file");
+    CHECK(refusal(memory_file(Bytes{})) == "not an ELF file");
+    CHECK(refusal(memory_file(Bytes(10000, '#'))) == "not an ELF file");
     for (const char* const path : {"/dev/null", "/proc/self/status", "/etc/passwd"})
-        CHECK_FALSE(error_of(Fd(open(path, O_RDONLY | O_CLOEXEC))).empty());
-    CHECK(error_of(memory_file(Bytes{0x7f, 'E', 'L', 'F'})) == "truncated ELF file");
-    CHECK(error_of(Fd(open("/", O_RDONLY | O_CLOEXEC))) == "not a regular file");
-    CHECK(error_of(Fd()).starts_with("cannot read ELF file: "));
-    CHECK(error_of(Fd(open(fixtures().file("main.o").c_str(), O_RDONLY | O_CLOEXEC))) ==
+        CHECK_FALSE(refusal(Fd(open(path, O_RDONLY | O_CLOEXEC))).empty());
+    CHECK(refusal(memory_file(Bytes{0x7f, 'E', 'L', 'F'})) == "truncated ELF file");
+    CHECK(refusal(Fd(open("/", O_RDONLY | O_CLOEXEC))) == "not a regular file");
+    CHECK(refusal(Fd()).starts_with("cannot read ELF file: "));
+    CHECK(refusal(Fd(open(fixtures().file("main.o").c_str(), O_RDONLY | O_CLOEXEC))) ==
           "ELF file is neither a program nor a shared library");
     CHECK(changed([](auto& h) { h.e_ident[EI_CLASS] = ELFCLASS32; }).starts_with("32-bit ELF file; "));
     CHECK(changed([](auto& h) {
-              h.e_machine = gpusnoop::other_elf.number;
-          }).starts_with(fmt::format("ELF file for another machine ({}); ", gpusnoop::other_elf.name)));
+              h.e_machine = other_elf.number;
+          }).starts_with(fmt::format("ELF file for another machine ({}); ", other_elf.name)));
     CHECK(changed([](auto& h) { h.e_machine = EM_RISCV; }).starts_with("ELF file for another machine (number 243); "));
     CHECK(changed([](auto& h) { h.e_shnum = 0; }).starts_with("malformed ELF file"));
     CHECK(changed([](auto& h) { h.e_phnum = PN_XNUM; }).starts_with("malformed ELF file"));
@@ -91,7 +89,7 @@ TEST_CASE("a file that shrinks while it is read does no harm", "[elf]")
 {
     const auto file = content("lib.so");
     const Fd fd = memory_file(file);
-    const gpusnoop::Elf elf(Fd(dup(fd.get())));
+    const Elf elf(Fd(dup(fd.get())));
     REQUIRE(ftruncate(fd.get(), 100) == 0);
     CHECK(functions(elf, {"exported"}).empty());
     CHECK_FALSE(elf.symbol_at(0x1000));

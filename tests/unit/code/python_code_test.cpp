@@ -144,14 +144,10 @@ TEST_CASE("each instruction has the line that CPython reports")
     }
 }
 
-TEST_CASE("before its first instruction, code is at its first line")
+TEST_CASE("code is at its first line before its first instruction, and has no line beyond the table")
 {
     for (const unsigned minor : {8U, 10U, 11U, 14U})
         CHECK(line_at({.minor = minor, .first_line = 7, .bytes = {}}, -8) == 7);
-}
-
-TEST_CASE("an instruction beyond the table has no line")
-{
     const std::vector<uint8_t> short_table = {0xd0, 0x09, 0x0a}; // line + 0, one instruction
     CHECK(line_at({.minor = 11, .first_line = 7, .bytes = short_table}, 0) == 7);
     CHECK(line_at({.minor = 11, .first_line = 7, .bytes = short_table}, 2) == std::nullopt);

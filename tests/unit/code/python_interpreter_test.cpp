@@ -51,11 +51,25 @@ struct Memory {
         }
     }
     static constexpr uint64_t runtime = 0x10000, interpreter = 0x20000, code = 0x8000;
-    void begin(const PythonVersion& version, uint64_t first)
+    // The interpreter's list of threads begins with 0x30000.
+    void add_interpreter(const PythonVersion& version)
     {
         words[runtime + version.interpreters] = interpreter;
         words[interpreter + version.next_interpreter] = 0;
-        words[interpreter + version.threads] = first;
+        words[interpreter + version.threads] = 0x30000;
+    }
+    // Two threads, whose states are held by key 3.
+    void add_two_threads(const PythonVersion& version, uint64_t others_of_first = 0)
+    {
+        add_interpreter(version);
+        add_thread(version, 0x30000, 0x50000, 0x40000, 3, others_of_first);
+        add_thread(version, 0x40000, 0x60000, 0, 3);
+    }
+    // pybind11 keeps the states in another key, too.
+    void copy_to_key_5()
+    {
+        for (const uint64_t thread : {0x50000, 0x60000})
+            words[thread + storage.first_block + 16 * 5 + 8] = words[thread + storage.first_block + 16 * 3 + 8];
     }
 };
 
@@ -84,9 +98,7 @@ TEST_CASE("the thread-local key of the interpreter is the one that holds, in eve
     for (unsigned minor = PythonVersion::first; minor <= 14; minor++) {
         const PythonVersion version = *python_version(minor);
         Memory memory;
-        memory.begin(version, 0x30000);
-        memory.add_thread(version, 0x30000, 0x50000, 0x40000, 3, 0x30000); // all keys hold this thread's state
-        memory.add_thread(version, 0x40000, 0x60000, 0, 3);
+        memory.add_two_threads(version, 0x30000); // all keys of the first thread hold its state
         CHECK(memory.slot(version) == offset_of_key(3));
     }
 }
@@ -96,7 +108,7 @@ TEST_CASE("no key is used if none or several match")
     const PythonVersion version = *python_version(11);
     Memory memory;
     CHECK_FALSE(memory.slot(version)); // no memory is readable
-    memory.begin(version, 0x30000);
+    memory.add_interpreter(version);
     memory.add_thread(version, 0x30000, 0x50000, 0, 3, 0x30000);
     CHECK_FALSE(memory.slot(version));
     memory.add_thread(version, 0x30000, 0x50000, 0, 99);
@@ -107,11 +119,8 @@ TEST_CASE("if two pthread keys hold the thread states, the key in the interprete
 {
     const PythonVersion version = *python_version(11);
     Memory memory;
-    memory.begin(version, 0x30000);
-    memory.add_thread(version, 0x30000, 0x50000, 0x40000, 3);
-    memory.add_thread(version, 0x40000, 0x60000, 0, 3);
-    for (const uint64_t thread : {0x50000, 0x60000})
-        memory.words[thread + 0x310 + 16 * 5 + 8] = memory.words[thread + 0x310 + 16 * 3 + 8]; // pybind11's
+    memory.add_two_threads(version);
+    memory.copy_to_key_5();
     CHECK_FALSE(memory.slot(version));
     memory.get_state = {0x48, 0x8d, 0xb8, 0x50, 0x02, 0, 0, 0xe9, 0, 0, 0, 0}; // lea 0x250(%rax),%rdi; jmp
     CHECK_FALSE(memory.slot(version));                                         // the runtime contains no key
@@ -135,12 +144,9 @@ TEST_CASE("arm64: struct pthread lies before the thread pointer")
     constexpr int32_t block = 0x110 - 0x740;
     PythonVersion version = *python_version(11);
     Memory memory{.words = {}, .storage = storage_on_arm64, .self = 0x740};
-    memory.begin(version, 0x30000);
-    memory.add_thread(version, 0x30000, 0x50000, 0x40000, 3);
-    memory.add_thread(version, 0x40000, 0x60000, 0, 3);
+    memory.add_two_threads(version);
     CHECK(memory.slot(version) == block + 16 * 3 + 8);
-    for (const uint64_t thread : {0x50000, 0x60000})
-        memory.words[thread + 0x110 + 16 * 5 + 8] = memory.words[thread + 0x110 + 16 * 3 + 8]; // pybind11's
+    memory.copy_to_key_5();
     CHECK_FALSE(memory.slot(version));
     // adrp x0, _PyRuntime; ldr w0, [x0, #0x254]; b
     memory.get_state = bytes_of({0x90000040, 0xb9425400, 0x14000000});
@@ -151,7 +157,7 @@ TEST_CASE("arm64: struct pthread lies before the thread pointer")
 
     version = *python_version(15);
     Memory variable{.words = {}, .storage = storage_on_arm64, .self = 0x740};
-    variable.begin(version, 0x30000);
+    variable.add_interpreter(version);
     variable.add_thread(version, 0x30000, 0x50000, 0, 3);
     // mrs x0, tpidr_el0; add x0, x0, #0x20; ldr x0, [x0]; ret
     variable.get_state = bytes_of({0xd53bd040, 0x91008000, 0xf9400000, 0xd65f03c0});
@@ -165,7 +171,7 @@ TEST_CASE("3.15: the state is in the variable that the interpreter's code loads"
 {
     const PythonVersion version = *python_version(15);
     Memory memory;
-    memory.begin(version, 0x30000);
+    memory.add_interpreter(version);
     memory.add_thread(version, 0x30000, 0x50000, 0x40000, 3);
     memory.add_thread(version, 0x40000, 0x60000, 0x70000, 3);
     memory.add_thread(version, 0x70000, 0x80000, 0, 3); // a thread that is starting
@@ -188,13 +194,13 @@ TEST_CASE("endless thread lists are abandoned")
 {
     const PythonVersion version = *python_version(13);
     Memory memory;
-    memory.begin(version, 0x30000);
+    memory.add_interpreter(version);
     memory.words[Memory::interpreter + version.next_interpreter] = Memory::interpreter;
     memory.add_thread(version, 0x30000, 0x50000, 0x30000, 0);
     CHECK(memory.slot(version) == offset_of_key(0));
 }
 
-TEST_CASE("3.13: offsets are read from _Py_DebugOffsets")
+TEST_CASE("offsets are read from _Py_DebugOffsets, also of free-threaded builds and unknown versions")
 {
     const auto offsets = debug_offsets(head_of(0x030d00f0, 0));
     REQUIRE(offsets);
@@ -204,10 +210,6 @@ TEST_CASE("3.13: offsets are read from _Py_DebugOffsets")
     CHECK(offsets->version.layout.frame == 184 / 8);
     CHECK(offsets->version.layout.file == 280 / 8);
     CHECK(offsets->version.layout.text_other == 560 / 8 + 16);
-}
-
-TEST_CASE("free-threaded builds and unknown versions are recognized")
-{
     CHECK(debug_offsets(head_of(0x030d00f0, 1))->free_threaded);
     const auto newer = debug_offsets(head_of(0x031000f0, 0));
     CHECK(newer->version.minor == 16);

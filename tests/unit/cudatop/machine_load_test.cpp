@@ -12,19 +12,10 @@ TEST_CASE("counts runnable threads, without the reader itself, and online CPUs")
     REQUIRE(load);
     CHECK(load->running == 11);
     CHECK(load->cpus == 2);
-}
-
-TEST_CASE("the load is unknown if /proc/stat is incomplete")
-{
-    CHECK(!parse_machine_load(""));
-    CHECK(!parse_machine_load("cpu0 1 2\nprocs_running many\n"));
-    CHECK(!parse_machine_load("cpu0 1 2\nprocs_running"));
-    CHECK(!parse_machine_load("procs_running 3\n"));
-}
-
-TEST_CASE("reads the load of this machine")
-{
-    const auto load = machine_load();
-    REQUIRE(load);
-    CHECK(load->cpus == static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)));
+    for (const char* incomplete :
+         {"", "cpu0 1 2\nprocs_running many\n", "cpu0 1 2\nprocs_running", "procs_running 3\n"})
+        CHECK(!parse_machine_load(incomplete));
+    const auto here = machine_load();
+    REQUIRE(here);
+    CHECK(here->cpus == static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)));
 }

@@ -2,6 +2,7 @@
 #include "tools/cudatop/restarts.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <functional>
 
 using namespace gpusnoop;
 
@@ -66,46 +67,33 @@ TEST_CASE("processes that run at the same time are not a restart loop", "[restar
 
 TEST_CASE("a restart has the same name and container, or the same name, cgroup and parent", "[restarts]")
 {
-    Restarts::Process others[3];
-    std::string names[3] = {"a", "a", "a"};
-    size_t loops = 0;
-    for (uint32_t i = 0; i < 3; i++)
-        others[i] = {.identity = {}, .place = "/user.slice", .parent = 7};
-    SECTION("one parent")
-    {
-        loops = 1;
+    struct Case {
+        const char* what;
+        size_t loops;
+        std::function<void(Restarts::Process&, std::string& name, uint32_t i)> change; // of the process started as i-th
+    };
+    const auto letter = [](uint32_t i) { return std::string(1, static_cast<char>('a' + i)); };
+    for (const Case& of : {
+             Case{"one parent", 1, [](auto&, auto&, auto) {}},
+             Case{"unknown parents", 1, [](auto&process, auto&, auto) { process.parent = 0; }},
+             Case{"one container, with a different parent each time", 1,
+                  [](auto&process, auto&, auto i) {
+                      process = {.identity = {}, .place = "docker:db", .is_contained = true, .parent = 10 + i};
+                  }},
+             Case{"different names", 0, [&](auto&, auto&name, auto i) { name = letter(i); }},
+             Case{"different places", 0, [&](auto&process, auto&, auto i) { process.place = letter(i); }},
+             Case{"different parents", 0, [](auto&process, auto&, auto i) { process.parent = 10 + i; }},
+         }) {
+        INFO(of.what);
+        Lives lives;
+        for (uint32_t i = 0; i < 3; i++) {
+            Restarts::Process process{.identity = {}, .place = "/user.slice", .parent = 7};
+            std::string name = "a";
+            of.change(process, name, i);
+            lives.end(lives.start(i * second, process, name), i * second + 1);
+        }
+        CHECK(lives.at(3 * second).size() == of.loops);
     }
-    SECTION("unknown parents")
-    {
-        for (auto& other : others)
-            other.parent = 0;
-        loops = 1;
-    }
-    SECTION("one container, with a different parent each time")
-    {
-        for (uint32_t i = 0; i < 3; i++)
-            others[i] = {.identity = {}, .place = "docker:db", .is_contained = true, .parent = 10 + i};
-        loops = 1;
-    }
-    SECTION("different names")
-    {
-        for (uint32_t i = 0; i < 3; i++)
-            names[i] = std::string(1, static_cast<char>('a' + i));
-    }
-    SECTION("different places")
-    {
-        for (uint32_t i = 0; i < 3; i++)
-            others[i].place = std::string(1, static_cast<char>('a' + i));
-    }
-    SECTION("different parents")
-    {
-        for (uint32_t i = 0; i < 3; i++)
-            others[i].parent = 10 + i;
-    }
-    Lives lives;
-    for (uint64_t i = 0; i < 3; i++)
-        lives.end(lives.start(i * second, others[i], names[i]), i * second + 1);
-    CHECK(lives.at(3 * second).size() == loops);
 }
 
 TEST_CASE("exec is not a restart", "[restarts]")

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/gpu/nvml_standin.hpp"
 
-using gpusnoop::NvmlDeviceState;
-using gpusnoop::nvml_standin::Answers;
-using gpusnoop::nvml_standin::open;
-using gpusnoop::nvml_standin::standin;
-using gpusnoop::nvml_standin::text;
+using namespace gpusnoop;
+using namespace gpusnoop::nvml_standin;
 
 namespace {
 
@@ -53,13 +50,14 @@ TEST_CASE("fields that the driver does not report are unknown", "[nvml]")
         INFO(question);
         const auto states = open(standin())->states();
         REQUIRE(states.size() == 2);
-        CHECK(states[0].name.empty() == (std::string(question) == "name"));
-        CHECK(states[0].pci.empty() == (std::string(question) == "pci"));
-        CHECK(states[0].utilization.has_value() == (std::string(question) != "utilization"));
-        CHECK(states[0].memory_used.has_value() == (std::string(question) != "memory"));
-        CHECK(states[0].memory_total.has_value() == (std::string(question) != "memory"));
-        CHECK(states[0].power_watts.has_value() == (std::string(question) != "power"));
-        CHECK(states[0].mig.has_value() == (std::string(question) != "mig"));
+        const auto asked = [&](std::string_view name) { return name == question; };
+        CHECK(states[0].name.empty() == asked("name"));
+        CHECK(states[0].pci.empty() == asked("pci"));
+        CHECK(states[0].utilization.has_value() != asked("utilization"));
+        CHECK(states[0].memory_used.has_value() != asked("memory"));
+        CHECK(states[0].memory_total.has_value() != asked("memory"));
+        CHECK(states[0].power_watts.has_value() != asked("power"));
+        CHECK(states[0].mig.has_value() != asked("mig"));
         CHECK(states[1].name == "Tesla V100-SXM2");
     }
     answers.set("fail device 0 15\n" + two);
@@ -78,20 +76,15 @@ TEST_CASE("a device with MIG has no utilization", "[nvml]")
     CHECK(shown(standin()) == "0 - - 50% -/- -W -\n");
 }
 
-TEST_CASE("minor number of a GPU's device file", "[nvml]")
+TEST_CASE("minor number and UUID of a GPU", "[nvml]")
 {
-    const Answers answers("device 0\nminor 3\ndevice 1\nminor 0\ndevice 2\ndevice 3\nminor 255\n");
+    const Answers answers("device 0\nminor 3\nuuid GPU-1b2c\ndevice 1\nminor 0\ndevice 2\nuuid GPU-\\x1b\n"
+                          "fail uuid 1 15\ndevice 3\nminor 255\n");
     const auto states = open(standin())->states();
     CHECK(states.at(0).minor == 3);
     CHECK(states.at(1).minor == 0);
     CHECK(!states.at(2).minor); // not reported
     CHECK(!states.at(3).minor); // 255 is the minor number of /dev/nvidiactl
-}
-
-TEST_CASE("the UUID of a GPU", "[nvml]")
-{
-    const Answers answers("device 0\nuuid GPU-1b2c\ndevice 1\ndevice 2\nuuid GPU-\\x1b\nfail uuid 1 15\n");
-    const auto states = open(standin())->states();
     CHECK(states.at(0).uuid == "GPU-1b2c");
     CHECK(states.at(1).uuid.empty());
     CHECK(states.at(2).uuid == "GPU-\\x1B");

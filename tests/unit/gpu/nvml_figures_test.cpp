@@ -8,10 +8,8 @@
 #include <csignal>
 #include <sys/wait.h>
 
-using gpusnoop::ImageId;
-using gpusnoop::NvmlFigures;
-using gpusnoop::nvml_standin::Answers;
-using gpusnoop::nvml_standin::standin;
+using namespace gpusnoop;
+using namespace gpusnoop::nvml_standin;
 
 namespace {
 
@@ -134,10 +132,10 @@ TEST_CASE("NVML is queried at most once per interval", "[nvml]")
 TEST_CASE("a helper that dies is replaced within a second, or within a minute after three deaths in a row", "[nvml]")
 {
     std::vector<std::string> warnings;
-    const gpusnoop::WarningRedirect to([&](std::string message) { warnings.push_back(std::move(message)); });
+    const WarningRedirect to([&](std::string message) { warnings.push_back(std::move(message)); });
     const Answers answers("device 0\nprocess 11 100\n");
     NvmlFigures figures(standin(), {.devices = true, .interval_ns = second / 10});
-    uint64_t now = gpusnoop::clock_ns(CLOCK_MONOTONIC);
+    uint64_t now = clock_ns(CLOCK_MONOTONIC);
     const auto has_figures_after = [&](uint64_t ns) {
         figures.refresh(now += ns);
         return figures.memory_of(images({11})) == 100;
@@ -172,13 +170,13 @@ TEST_CASE("a helper that dies is replaced within a second, or within a minute af
 TEST_CASE("a helper that dies before its first answer is replaced", "[nvml]")
 {
     std::vector<std::string> warnings;
-    const gpusnoop::WarningRedirect to([&](std::string message) { warnings.push_back(std::move(message)); });
+    const WarningRedirect to([&](std::string message) { warnings.push_back(std::move(message)); });
     const Answers answers("hang\n");
     NvmlFigures figures(standin());
     CHECK(figures.available());
     answers.set("device 0\nprocess 11 100\n");
     kill_helper();
-    const uint64_t now = gpusnoop::clock_ns(CLOCK_MONOTONIC);
+    const uint64_t now = clock_ns(CLOCK_MONOTONIC);
     figures.refresh(now + second);
     CHECK(figures.memory_of(images({11})) == 100);
     CHECK(warnings.size() == 2); // one about the missing answer, one about the death
@@ -209,5 +207,5 @@ TEST_CASE("reasons why NVML's values are not available", "[nvml]")
     CHECK(!off.sm_percent_of(images({11})));
     CHECK(!off.instance_of(images({11})));
     CHECK(off.processes().empty());
-    CHECK_THROWS_AS(NvmlFigures("/nonexistent/libnvidia-ml.so.1"), gpusnoop::Error);
+    CHECK_THROWS_AS(NvmlFigures("/nonexistent/libnvidia-ml.so.1"), Error);
 }

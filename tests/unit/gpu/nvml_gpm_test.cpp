@@ -2,12 +2,8 @@
 // GPM values and MIG instances from valid, missing and invalid answers of NVML.
 #include "tests/unit/gpu/nvml_standin.hpp"
 
-using gpusnoop::NvmlDeviceState;
-using gpusnoop::NvmlEfficiency;
-using gpusnoop::NvmlInstance;
-using gpusnoop::nvml_standin::Answers;
-using gpusnoop::nvml_standin::open;
-using gpusnoop::nvml_standin::standin;
+using namespace gpusnoop;
+using namespace gpusnoop::nvml_standin;
 
 namespace {
 

@@ -3,13 +3,8 @@
 
 #include "tests/unit/gpu/nvml_standin.hpp"
 
-using gpusnoop::Nvml;
-using gpusnoop::NvmlDevice;
-using gpusnoop::NvmlSample;
-using gpusnoop::NvmlSamples;
-using gpusnoop::nvml_standin::Answers;
-using gpusnoop::nvml_standin::open;
-using gpusnoop::nvml_standin::standin;
+using namespace gpusnoop;
+using namespace gpusnoop::nvml_standin;
 
 namespace {
 
@@ -137,7 +132,7 @@ TEST_CASE("the reported number of samples is not trusted", "[nvml]")
     const auto insatiable = [](NvmlDevice, NvmlSample*, unsigned* count, unsigned long long) -> int {
         calls++;
         *count = ~0u;
-        return gpusnoop::NVML_INSUFFICIENT_SIZE;
+        return NVML_INSUFFICIENT_SIZE;
     };
     CHECK(never.read(insatiable, nullptr).empty());
     CHECK(calls == 2);
@@ -145,7 +140,7 @@ TEST_CASE("the reported number of samples is not trusted", "[nvml]")
         if (samples)
             samples[0] = {11, after_us + 1, 5, 0, 0, 0};
         *count = 1;
-        return gpusnoop::NVML_OK;
+        return NVML_OK;
     };
     CHECK(polite.read(ready, nullptr).empty());
     CHECK(polite.read(ready, nullptr).at(11) == 5);

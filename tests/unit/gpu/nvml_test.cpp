@@ -7,13 +7,8 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-using gpusnoop::Nvml;
-using gpusnoop::NvmlElement;
-using gpusnoop::NvmlPlaces;
-using gpusnoop::nvml_standin::Answers;
-using gpusnoop::nvml_standin::open;
-using gpusnoop::nvml_standin::standin;
-using gpusnoop::nvml_standin::text;
+using namespace gpusnoop;
+using namespace gpusnoop::nvml_standin;
 
 namespace {
 
@@ -164,25 +159,25 @@ TEST_CASE("the reported number of elements is not trusted", "[nvml]")
     // A function that writes two elements of 24 bytes, but first reports 5 elements, then 3. Three elements of 16 bytes
     // would have the same length.
     static unsigned claim;
-    const auto liar = [](gpusnoop::NvmlDevice, unsigned* count, void* elements) -> int {
+    const auto liar = [](NvmlDevice, unsigned* count, void* elements) -> int {
         if (*count < claim) {
             *count = claim;
-            return gpusnoop::NVML_INSUFFICIENT_SIZE;
+            return NVML_INSUFFICIENT_SIZE;
         }
         const NvmlElement two[] = {{11, 0, 4096, ~0u, ~0u}, {12, 0, 4096, ~0u, ~0u}};
         memcpy(elements, two, sizeof(two));
-        return gpusnoop::NVML_OK;
+        return NVML_OK;
     };
     for (const unsigned reported : {5u, 3u}) {
         claim = reported;
         int code = 0;
-        CHECK(gpusnoop::read_nvml_list({liar, sizeof(NvmlElement)}, nullptr, code).empty());
-        CHECK(code == gpusnoop::NVML_UNREADABLE);
+        CHECK(read_nvml_list({liar, sizeof(NvmlElement)}, nullptr, code).empty());
+        CHECK(code == NVML_UNREADABLE);
     }
     claim = 2;
     int code = -1;
-    CHECK(gpusnoop::read_nvml_list({liar, sizeof(NvmlElement)}, nullptr, code).size() == 2);
-    CHECK(code == gpusnoop::NVML_OK);
+    CHECK(read_nvml_list({liar, sizeof(NvmlElement)}, nullptr, code).size() == 2);
+    CHECK(code == NVML_OK);
 }
 
 TEST_CASE("a lost device does not hide the others", "[nvml]")

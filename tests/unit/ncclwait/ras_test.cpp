@@ -3,6 +3,8 @@
 #include "tests/unit/base/loopback_service.hpp"
 #include "tools/ncclwait/ras.hpp"
 
+#include <catch2/generators/catch_generators.hpp>
+
 using namespace gpusnoop;
 using gpusnoop::loopback_service::answer;
 using gpusnoop::loopback_service::Service;
@@ -46,17 +48,15 @@ TEST_CASE("the client reports why there is no answer", "[ras]")
     service.accept();
     CHECK(!client.poll(0));
     service.request(); // unread data would reset the connection
-    SECTION("a version before JSON support")
+    SECTION("a version before JSON support, or another service")
     {
-        service.send_text("SERVER PROTOCOL 2\nERROR: Unknown command SET FORMAT json\nNCCL version 2.24.3\n");
+        const auto [text, why] =
+            GENERATE(std::pair("SERVER PROTOCOL 2\nERROR: Unknown command SET FORMAT json\nNCCL version 2.24.3\n",
+                               "older than 2.28.7"),
+                     std::pair("220 smtp\n250 OK\n", "not NCCL's RAS service"));
+        service.send_text(text);
         service.end();
-        CHECK(answer(client).error.find("older than 2.28.7") != std::string::npos);
-    }
-    SECTION("another service")
-    {
-        service.send_text("220 smtp\n250 OK\n");
-        service.end();
-        CHECK(answer(client).error.find("not NCCL's RAS service") != std::string::npos);
+        CHECK(answer(client).error.find(why) != std::string::npos);
     }
     SECTION("silent")
     {
