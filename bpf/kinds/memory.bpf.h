@@ -170,7 +170,7 @@ OWN_FRAME int alloc_entry_body(struct pt_regs* ctx)
         holding = physical_holding(location, holding);
         key->device = opaque(location == 1 ? read_argument_alike(&arguments, row, ARG_DEVICE) : DEVICE_UNKNOWN);
     }
-    if (is_captured(&arguments, row, key) || holding == HOLDING_GRAPH) {
+    if (is_captured(&arguments, row, key) || (holding == HOLDING_GRAPH && key->kind != KIND_TRIM)) {
         holding = HOLDING_GRAPH;
         key->flags |= CALL_RECORDED;
     }
@@ -200,8 +200,9 @@ INLINE bool read_results(const volatile struct probe_row* row, struct kept_call*
         error |= bpf_probe_read_user(&memory->address, 8, (void*)kept->out);
     if (has_argument(row, ARG_PITCH)) {
         error |= bpf_probe_read_user(&pitch, 8, (void*)memory->pitch_at);
-        memory->bytes = kept->pitch_rows;
-        memory->sized = opaque(!error && multiply_checked(&memory->bytes, pitch));
+        u64 bytes = kept->pitch_rows;
+        memory->sized = opaque(memory->sized && !error && multiply_checked(&bytes, pitch));
+        memory->bytes = memory->sized ? bytes : 0;
     }
     memory->since_ns = 0;
     return !error;
@@ -463,6 +464,7 @@ INLINE void finish_unmap(struct task_struct* task, struct ended_call* ended)
     else
         unmap_next(0, &walk);
     if (walk.address < walk.end && ended->kept->is_wanted) {
+        memory->address = walk.address;
         memory->bytes = 0;
         count_memory(task, &ended->kept->call, ended->entry_ns, ended->duration_ns);
     }
