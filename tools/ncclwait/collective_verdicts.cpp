@@ -55,7 +55,9 @@ std::string collective_in_words(const Collectives::Ref& ref, const Collectives::
 
 std::string arguments_in_words(const Collectives::RankArrival& arrival)
 {
-    std::string text = fmt::format("{} of {} ", arrival.operation, arrival.elements);
+    std::string text = fmt::format("{} of ", arrival.operation);
+    if (arrival.elements || arrival.bytes) // ncclAllToAllv has no single number of elements
+        text += fmt::format("{} ", arrival.elements);
     text += arrival.type < std::size(types) ? types[arrival.type] : fmt::format("of type {}", arrival.type);
     if (is_one_of(reducing, arrival.operation))
         text += fmt::format(", {}", reductions[std::min<size_t>(arrival.reduction, std::size(reductions) - 1)]);

@@ -185,7 +185,7 @@ Collectives::Arrival Collectives::arrival_of(const Rank& rank, const collective_
     return {.ns = call.entry_ns,
             .bytes = bytes.value_or(0),
             .key = key,
-            .elements = call.elements,
+            .elements = moves ? call.elements : 0,
             .tid = call.tid,
             .root = call.root,
             .type = call.data_type,
