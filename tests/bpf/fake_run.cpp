@@ -174,7 +174,7 @@ void FakeRun::run(std::optional<size_t> probe, std::string_view suffix)
             continue;
         const std::string name = fmt::format("{}_{}", hook.program, suffix);
         const bpf_program* const program = bpf_object__find_program_by_name(tool_->opened().object, name.c_str());
-        hit_->cookie = uint64_t{i} << COOKIE_HOOK_SHIFT | (*probe + 1);
+        hit_->cookie = uint64_t{file_word_} << COOKIE_WORD_SHIFT | uint64_t{i} << COOKIE_HOOK_SHIFT | (*probe + 1);
         LIBBPF_OPTS(bpf_test_run_opts, options);
         if (const int error = bpf_prog_test_run_opts(bpf_program__fd(program), &options))
             throw std::runtime_error(fmt::format("cannot run {}: {}", name, errno_text(-error)));

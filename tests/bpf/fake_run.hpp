@@ -78,6 +78,8 @@ public:
     void see_from_start() { *tool_->opened().switches.traced_since = 1; }
     // The version whose rows of the probe table apply to later calls.
     void set_runtime(Runtime runtime) { runtime_ = runtime; }
+    // What attaching found in the probed file, as in identity_word().
+    void set_file_word(uint32_t word) { file_word_ = word; }
 
 private:
     struct Frame {
@@ -106,6 +108,7 @@ private:
     std::optional<Ring> ring_;
     Output* output_ = nullptr; // set while a report is printed
     Runtime runtime_ = any_runtime;
+    uint32_t file_word_ = 0;
     bool block_is_broken_ = false;
     std::map<std::thread::id, Stack> stacks_;
     std::deque<std::vector<uint64_t>> memory_;
