@@ -204,7 +204,8 @@ complete_by() {
     fish_script='source scripts/completion.fish; complete -C "$argv" | cut -f 1'
     case $shell in
     zsh) PATH=$build:$PATH zsh -f -c "$zsh_script" zsh "$@" ;;
-    fish) PATH=$build:$PATH fish --no-config -c "$fish_script" "$@" ;;
+    # In the C locale, fish cannot open files below a folder whose name is not ASCII.
+    fish) PATH=$build:$PATH LC_ALL=C.UTF-8 fish --no-config -c "$fish_script" "$@" ;;
     esac
 }
 
