@@ -19,6 +19,7 @@ from ranks import Ranks
 from test_containers import contained, launches_of, traced
 from test_driver_calls import at_calls, commands
 from test_ncclwait import rank_2_is_late
+from test_top_screen import Terminal
 from tops import case
 
 sys.path.append(str(harness.root / "tests/screen"))
@@ -51,7 +52,7 @@ def tables_and_screen():
     if not terminal.available:
         raise Skip("there is no tmux")
     busiest = max(rows, key=lambda row: row["launches_per_second"])
-    screen = terminal.Terminal([harness.binary, "--no-config", "--replay", file, "--at", busiest["time"]], 150, 30)
+    screen = Terminal([harness.binary, "--no-config", "--replay", file, "--at", busiest["time"]], 150, 30)
     harness.at_end.append(screen.stop)
     screen.wait_for("REPLAY")
     screen.keys("Space")
@@ -84,7 +85,7 @@ def verdicts():
     if not terminal.available:
         raise Skip("there is no tmux")
     reports = {json.loads(line)["time"] for line in file.read_text().splitlines() if json.loads(line)["type"] == "row"}
-    with terminal.Terminal([harness.binary, "--no-config", "--replay", file], 150, 30) as screen:
+    with Terminal([harness.binary, "--no-config", "--replay", file], 150, 30) as screen:
         screen.wait_for("REPLAY")
         screen.keys("Space", *["["] * 9)
         for number in range(1, len(reports) + 1):
@@ -107,7 +108,7 @@ def saved_screen_settings():
     kept.write_text(json.dumps(chosen))
     for number in range(2):
         command = [harness.binary, "--replay", file]
-        with terminal.Terminal(command, 150, 30, XDG_CONFIG_HOME=str(harness.here)) as screen:
+        with Terminal(command, 150, 30, XDG_CONFIG_HOME=str(harness.here)) as screen:
             screen.wait_for("REPLAY")
             screen.wait_for(lambda text: re.search(r"^ +▼PID +LAUNCH/s .* COPY/s", text, re.M), "the saved columns and sort column")
             equal("TREE" in screen.text(), number == 1, f"tree view, if it was saved: {screen.text()}")

@@ -25,7 +25,17 @@ import terminal  # noqa: E402
 terminal.patience *= harness.patience
 
 
-class Screen(terminal.Terminal):
+class Terminal(terminal.Terminal):
+    def stop(self):
+        """Also waits until the processes in the terminal have exited."""
+        server = self.format("pid")
+        inside = {int(server), *system.descendants(int(server))} if server.isdigit() else set()
+        super().stop()
+        wait_until(lambda: not any(system.stat_fields(pid)[:1] not in ([], ["Z"]) for pid in inside),
+                   "all processes have exited")
+
+
+class Screen(Terminal):
     """The tool on its own terminal. Intervals are so long that figures do not change until next()."""
 
     def __init__(self, *arguments, interval=60, by="pid", columns=230, lines=50, nvml="off", **environment):
@@ -39,13 +49,6 @@ class Screen(terminal.Terminal):
         self.wait_for(f"by {by}")
         self.tool = self.pid()
         (harness.here / f"tool.{self.tool}").touch()  # for leftovers
-
-    def stop(self):
-        """Like Terminal.stop(), but also waits until the processes in the terminal have exited."""
-        server = self.format("pid")
-        inside = {int(server), *system.descendants(int(server))} if server.isdigit() else set()
-        super().stop()
-        wait_until(lambda: not any(system.stat_fields(pid)[:1] not in ([], ["Z"]) for pid in inside), "all processes have exited")
 
     def interval(self, seconds):
         self.keys("d")
