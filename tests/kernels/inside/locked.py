@@ -3,10 +3,9 @@
 because the lockdown cannot be undone."""
 import pathlib
 
-import harness
 from harness import Skip, case, check, equal
 from programs import Tool, Workload
-from test_kernel_tools import best, script, tools
+from test_kernel_tools import check_counts, each_tool, script, tools
 
 lockdown = pathlib.Path("/sys/kernel/security/lockdown")
 without_driver = "this kernel is locked down in confidentiality mode: driver calls and GPU errors (Xids) are unknown"
@@ -20,29 +19,18 @@ def lock():
         lockdown.write_text("confidentiality")
 
 
-def counts(name):
+@each_tool
+def counts_exactly(name):
     lock()
-    arguments, same = tools[name]
-    if name == "cudalaunch":
-        arguments = ["--by", "pid,kernel,cgroup"]
+    arguments = ["--by", "pid,kernel,cgroup"] if name == "cudalaunch" else tools[name][0]
     workload = Workload(script)
     tool = Tool("-p", workload.pid, *arguments, losses=True)
     workload.go().wait()
-    tool.finish()
-    attached, *_ = tool.of_type("attached")
-    equal((attached["tier"], attached.get("remarks", [])), (best, [without_driver] if name == "cudatop" else []), f"how {tool} is attached")
-    equal(set(tool.lost) - {"ends_unmatched"}, set(), f"losses of {tool}")
-    same(tool, workload)
+    check_counts(tool.finish(), workload, name)
+    equal(tool.of_type("attached")[0].get("remarks", []), [without_driver] if name == "cudatop" else [], f"remarks of {tool}")
     if name == "cudalaunch":  # a cgroup's name is read from kernel memory
         own = pathlib.Path("/proc/self/cgroup").read_text().strip().removeprefix("0::")
         equal({row["cgroup"] for row in tool.rows}, {own}, "cgroup")
-
-
-for tool_name in tools:
-    def run(name=tool_name):
-        counts(name)
-    run.__module__, run.__name__ = "locked", tool_name
-    case(run, tool=tool_name)
 
 
 @case(tool="nvioctl")

@@ -87,30 +87,37 @@ def calls_of(tool, workload):
     return [call for call in calls if "-p" not in tool.arguments or call["pid"] == workload.pid]
 
 
-def exactly(name):
-    arguments, same = tools[name]
+def check_counts(tool, workload, name):
+    """The tool was attached in the best way, lost nothing, and counted exactly."""
+    equal({record["tier"] for record in tool.of_type("attached")}, {best}, f"how {tool} is attached")
+    equal(set(tool.lost) - {"ends_unmatched"}, set(), f"losses of {tool}")
+    tools[name][1](tool, workload)
+
+
+def each_tool(function):
+    """Registers a case per tool, named after it."""
+    for name in tools:
+        def run(name=name):
+            function(name)
+        run.__module__, run.__name__ = function.__module__, name
+        case(run, tool=name, timeout=180)
+
+
+@each_tool
+def counts_exactly(name):
+    arguments, _ = tools[name]
     workload = Workload(script)
     # `everything` may attach to the library of `watch` during a call. The return of this call is then unmatched.
     one, everything = Tool("-p", workload.pid, *arguments, losses=True), Tool(*arguments, losses=True)
-    for tool in one, everything:
-        equal({record["tier"] for record in tool.of_type("attached")}, {best}, f"how {tool} is attached")
     watch = Workload("launch vecadd 1", "workload-driver")
     workload.go().wait()
     one.finish()
     everything.stop()
     for tool in one, everything:
-        equal(set(tool.lost) - {"ends_unmatched"}, set(), f"losses of {tool}")
-        same(tool, workload)
+        check_counts(tool, workload, name)
     leftovers.check_no_breakpoints(watch.pid, "libcuda")
     equal(watch.process.poll(), None, "exit status of a process that was traced")
     equal(leftovers.stale_events({tool.pid for tool in (one, everything)}), [], "uprobe events")
-
-
-for name in tools:
-    def run(name=name):
-        exactly(name)
-    run.__module__, run.__name__ = "test_kernel_tools", name
-    case(run, tool=name, timeout=180)
 
 
 @case

@@ -8,9 +8,9 @@ import shutil
 import harness
 import system
 from driver_calls import Calls, same_calls
-from harness import Skip, case, equal
+from harness import Skip, case
 from programs import Tool, Workload
-from test_kernel_tools import best, script, tools
+from test_kernel_tools import check_counts, each_tool, script, tools
 
 
 def alone_with(name):
@@ -34,23 +34,13 @@ def alone_with(name):
     return enter
 
 
-def exactly(name):
-    arguments, same = tools[name]
+@each_tool
+def counts_exactly(name):
     enter = alone_with(name)
     workload = Workload(script)
-    tool = Tool(*arguments, losses=True, preexec=enter)
-    equal({record["tier"] for record in tool.of_type("attached")}, {best}, f"how {tool} is attached")
+    tool = Tool(*tools[name][0], losses=True, preexec=enter)
     workload.go().wait()
-    tool.stop()
-    equal(set(tool.lost) - {"ends_unmatched"}, set(), f"losses of {tool}")
-    same(tool, workload)
-
-
-for name in tools:
-    def run(name=name):
-        exactly(name)
-    run.__module__, run.__name__ = "test_one_file", name
-    case(run, tool=name, timeout=180)
+    check_counts(tool.stop(), workload, name)
 
 
 @case(tool="nvioctl")
