@@ -170,7 +170,7 @@ enum memory_figure {
 };
 
 enum graph_figure {
-    GRAPH_KERNELS = FIRST_KIND_FIGURE, /* number of kernels that graph launches started */
+    GRAPH_KERNELS = FIRST_KIND_FIGURE, /* number of kernels that launches of graphs with known nodes started */
     GRAPH_SETUP_NS,                    /* total duration of captures, from begin to end, and of instantiations */
     GRAPH_UNKNOWN,                     /* number of launches of graphs with unknown nodes */
 };
@@ -200,7 +200,7 @@ static inline __attribute__((always_inline)) void sums_of_graph(const struct cal
 {
     if (key->kind != KIND_GRAPH_LAUNCH || key->result || key->flags & CALL_RECORDED)
         return;
-    v[GRAPH_KERNELS] = graph->kernels;
+    v[GRAPH_KERNELS] = graph->unknown ? 0 : graph->kernels;
     v[GRAPH_UNKNOWN] = graph->unknown ? 1 : 0;
 }
 
