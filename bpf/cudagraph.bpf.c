@@ -22,6 +22,8 @@ OWN_FRAME int count_graph(struct call* call, u64 entry_ns, u64 duration_ns, u64 
         return 0;
     add_graph_to(stats, call);
     add(&stats->v[GRAPH_SETUP_NS], setup_ns);
+    if (call->key.kind == KIND_GRAPH_UPDATE)
+        stats->v[CALL_LAST] = bpf_ktime_get_ns();
     return 0;
 }
 

@@ -138,8 +138,10 @@ void GraphGroup::add(const CallDelta& delta, bool of_instantiations)
         break;
     case KIND_GRAPH_UPDATE:
         (ok ? updates : failed_updates) += n;
-        if (!ok)
+        if (!ok && delta[CALL_LAST] >= last_refused) {
             reason = key.graph.reason;
+            last_refused = delta[CALL_LAST];
+        }
         break;
     case KIND_GRAPH_UPLOAD:
         uploads += ok ? n : 0;

@@ -89,6 +89,7 @@ struct GraphGroup {
     uint64_t updates = 0;
     uint64_t failed_updates = 0;
     std::optional<uint8_t> reason; // why the last failed update was refused
+    uint64_t last_refused = 0;     // CALL_LAST of that update
     uint64_t uploads = 0;
     uint64_t sets = 0;
     uint64_t destroyed = 0;
