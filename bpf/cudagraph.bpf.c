@@ -250,6 +250,7 @@ INLINE u32 captured_node(const volatile struct probe_row* row)
     case KIND_LAUNCH:
     case KIND_LAUNCH_LIST:
     case KIND_LAUNCH_LEGACY:
+    case KIND_LAUNCH_ITEMS:
         return NODE_KERNEL;
     case KIND_HOST_FUNC:
         return NODE_HOST;
