@@ -12,10 +12,7 @@ from truth import layer_wanted
 
 case = functools.partial(harness.case, tool="cudamemcpy")
 
-modes = {"entry": [], "latency": ["-l"], "failed": ["-x"]}
-
 small_copy = 64 << 10
-batch_max = 4096  # the tool reads the sizes of at most this many copies per batch call
 
 # Fields of a row that are sums: `counted` over calls, `failed` over failed calls.
 counted = ("copies", "calls", "bytes", "unsized", "synchronous", "small", "captured")
@@ -26,20 +23,9 @@ def is_copy(call):
     return call["kind"] in ("copy", "set", "prefetch")
 
 
-def in_elements(call):
-    """True if the widths in this call are in elements instead of bytes, as in 3D copies by the runtime or in batches
-    from or to an array."""
-    deep = re.match(r"cudaMemcpy3D|cuMemcpy3DBatch", call["function"])
-    return deep and "array" in (call["source"], call["destination"])
-
-
 def sizes(call):
-    """Bytes of each copy of one call; None if the tool cannot know them."""
-    copies = call["copies"] or 0
-    if call["bytes"] is None or in_elements(call):
-        return [None] * copies
-    each = call["sizes"] or [call["bytes"]] * copies
-    return each[:batch_max] + [None] * len(each[batch_max:])
+    """Bytes of each copy of one call."""
+    return call["sizes"] or [call["bytes"]] * call["copies"]
 
 
 # Kinds of memory in the truth -> names used by the tool.
@@ -64,14 +50,12 @@ def field_of(call, field):
 def sums(call, results):
     """Amounts that one line of the truth file adds to the sums. Without `results`, failed calls count like others."""
     out, n, each = Counter(), call["count"], sizes(call)
-    known = [size for size in each if size is not None]
-    total = n * sum(known)
+    total = n * sum(each)
     if results and call["result"]:
         return Counter(errors=n, failed_bytes=total)
     if call["recorded"]:
         return Counter(captured=n * len(each))
-    out.update(copies=n * len(each), calls=n, bytes=total, unsized=n * (len(each) - len(known)),
-               small=n * sum(size < small_copy for size in known))
+    out.update(copies=n * len(each), calls=n, bytes=total, small=n * sum(size < small_copy for size in each))
     if call["synchronous"] and call["kind"] != "set":
         out["synchronous"] = n * len(each)
     return out

@@ -1,21 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of HIP calls: functions with arguments, and what tools must count for each. Cases make all calls of a list;
-test_hip_functions.every_row finds functions that are in no list."""
+"""Tables of HIP calls: functions with arguments, and what tools must count for each. Cases make all calls of a list."""
 import re
 
 import harness
 
 stream, per_thread = 0x5000, 2
 kernel, other_kernel = 0x401000, 0x402000
-device, host, array = 0x7e0000000000, 0x7ffc00000000, 0x6000
+device, host = 0x7e0000000000, 0x7ffc00000000
 symbol, event, node = 0x8000, 0x9000, 0xa000
-host_to_device, device_to_host, device_to_device, without_units = 1, 2, 3, 1024
+host_to_device, device_to_host = 1, 2
 
-# Functions that create a handle, with the arguments after the handle's address, and functions that destroy one. They
-# are called in test_hip.py.
+# Functions that create a stream, with the arguments after the stream's address. They are called in test_hip.py.
 stream_creations = (("hipStreamCreate",), ("hipStreamCreateWithFlags", 1), ("hipStreamCreateWithPriority", 1, 0),
                     ("hipExtStreamCreateWithCUMask", 1, "{3}"))
-destructions = ("hipStreamDestroy", "hipEventDestroy")
 
 
 def dim3(x, y, z):
@@ -97,102 +94,6 @@ def other_launches(version):
     return [("hipGraphLaunch", (0xb000, stream)), ("hipGraphLaunch_spt", (0xb000, 0)),
             ("hipLaunchHostFunc", (stream, 0x403000, 0)), ("hipLaunchHostFunc_spt", (0, 0x403000, 0)),
             ("hipStreamAddCallback", (stream, 0x404000, 0, 0)), ("hipStreamAddCallback_spt", (0, 0x404000, 0, 0))]
-
-
-# Rows: (function, arguments, direction, bytes). For batches, bytes is a list.
-def copies(version):
-    by_type = {"5": {"host": 0, "device": 1}}.get(version, {"host": 1, "device": 2})
-    from_host, to_device = by_type["host"], by_type["device"]
-    flat = [0, 0, from_host, host, 0, 0, 0, 0, 0, to_device, 0, device, 0, 0, 300, 2]  # hip_Memcpy2D
-    if version == "5":
-        deep = [0, 0, from_host, host, 0, 0, 0, 0, 0, to_device, 0, device, 0, 0, 7 << 32 | 40, 3]
-    else:
-        deep = [0] * 4 + [from_host, host, 0, 0] + [0] * 6 + [to_device, 0, device, 0, 0, 0, 40, 7, 3]
-    parameters = [0, 0, 0, 0, host, 100, 100, 1, 0, 0, 0, 0, device, 100, 100, 1, 100, 5, 2, host_to_device]  # hipMemcpy3DParms
-    made = [
-        ("hipMemcpy", (device, host, 1000, host_to_device), "H2D", 1000),
-        ("hipMemcpy_spt", (device, host, 1001, host_to_device), "H2D", 1001),
-        ("hipMemcpyAsync", (host, device, 1002, device_to_host, stream), "D2H", 1002),
-        ("hipMemcpyWithStream", (device, device, 1003, device_to_device, stream), "D2D", 1003),
-        ("hipMemcpyDtoHAsync", (host, device, 1004, stream), "D2H", 1004),
-        ("hipMemcpyHtoD", (device, host, 1005), "H2D", 1005),
-        ("hipMemcpyPeerAsync", (device, 1, device, 0, 1006, stream), "P2P", 1006),
-        ("hipMemcpy2D", (device, 512, host, 512, 100, 10, host_to_device), "H2D", 1000),
-        ("hipMemcpy3D", (words(*parameters),), "H2D", 1000),
-        ("hipMemcpyParam2D", (words(*flat),), "H2D", 600),
-        ("hipDrvMemcpy3D", (words(*deep),), "H2D", 840),
-        ("hipMemset", (device, 0, 1007), "set", 1007),
-        ("hipMemsetD32Async", (device, 0, 10, stream), "set", 40),
-        ("hipMemset3D", (0, 0, 0, 0, 0, 0, device, 512, 100, 10, 100, 5, 2), "set", 1000),
-        ("hipMemPrefetchAsync", (device, 1008, 0, stream), "prefetch", 1008),
-    ]
-    if version > "5":
-        made += [("hipMemcpyAsync_spt", (device, device, 1009, without_units, stream), "D2D", 1009),
-                 ("hipMemcpyDtoA", (array, 0, device, 1010), "D2D", 1010)]
-    if version > "6":
-        made += [("hipMemcpyBatchAsync", (words(device, device), words(host, host), words(7, 9), 2, 0, 0, 0, 0, stream), "unknown", [7, 9])]
-    return made
-
-
-def both(function, arguments, kind, size, *behind):
-    """Rows for a function and its Async variant, which has a stream as its last argument."""
-    return [(function, arguments, kind, size), (f"{function}Async", (*arguments, *behind, stream), kind, size)]
-
-
-# Rows like those of copies(), for the other copy functions.
-def other_copies(version):
-    types = {"5": (0, 1)}.get(version, (1, 2))
-    flat = words(0, 0, types[1], 0, device, 0, 0, 0, 0, types[0], host, 0, 0, 0, 30, 4)
-    if version == "5":
-        deep = words(0, 0, types[1], 0, device, 0, 0, 0, 0, types[0], host, 0, 0, 0, 7 << 32 | 40, 3)
-    else:
-        deep = words(*[0] * 4, types[1], 0, device, 0, *[0] * 6, types[0], host, 0, 0, 0, 0, 40, 7, 3)
-    parameters = words(0, 0, 0, 0, device, 100, 100, 1, 0, 0, 0, 0, host, 100, 100, 1, 10, 5, 2, device_to_host)
-    peers = words(0, 0, 0, 0, device, 100, 100, 1, 0, 0, 0, 0, 0, device, 100, 100, 1, 1, 10, 5, 3)
-    operand = (1, device, 0, 0, 0)
-    pitched = (0, 0, 0, 0, 0, 0, device, 512, 100, 10, 20, 5, 2)  # arguments of hipMemset3D: registers, then structures
-    made = [
-        *both("hipMemcpyDtoD", (device, device, 101), "D2D", 101),
-        ("hipMemcpyDtoH", (host, device, 102), "D2H", 102),
-        ("hipMemcpyHtoDAsync", (device, host, 103, stream), "H2D", 103),
-        *both("hipMemcpyHtoA", (array, 0, host, 104), "H2D", 104),
-        *both("hipMemcpyAtoH", (host, array, 0, 105), "D2H", 105),
-        ("hipMemcpyAtoD", (device, array, 0, 106), "D2D", 106),
-        ("hipMemcpyAtoA", (array, 0, array, 0, 107), "D2D", 107),
-        ("hipMemcpyPeer", (device, 1, device, 0, 108), "P2P", 108),
-        ("hipMemcpyToSymbol", (symbol, host, 109, 0, host_to_device), "H2D", 109),
-        ("hipMemcpyToSymbolAsync", (symbol, host, 110, 0, host_to_device, stream), "H2D", 110),
-        ("hipMemcpyFromSymbol", (host, symbol, 111, 0, device_to_host), "D2H", 111),
-        ("hipMemcpyToArray", (array, 0, 0, host, 112, host_to_device), "H2D", 112),
-        ("hipMemcpyFromArray", (host, array, 0, 0, 113, device_to_host), "D2H", 113),
-        ("hipMemcpy2DAsync", (host, 512, device, 512, 10, 11, device_to_host, stream), "D2H", 110),
-        *both("hipMemcpy2DToArray", (array, 0, 0, host, 512, 10, 12, host_to_device), "H2D", 120),
-        *both("hipMemcpy2DFromArray", (host, 512, array, 0, 0, 10, 13, device_to_host), "D2H", 130),
-        ("hipMemcpy2DArrayToArray", (array, 0, 0, array, 0, 0, 10, 14, device_to_device), "D2D", 140),
-        ("hipMemcpyParam2DAsync", (flat, stream), "D2H", 120),
-        ("hipDrvMemcpy2DUnaligned", (flat,), "D2H", 120),
-        ("hipMemcpy3DAsync", (parameters, stream), "D2H", 100),
-        ("hipDrvMemcpy3DAsync", (deep, stream), "D2H", 840),
-        *both("hipMemcpy3DPeer", (peers,), "P2P", 150),
-        ("hipMemcpy3DBatchAsync", (2, words(*(*operand, *operand, 8, 2, 2, 0) * 2), 0, 0, stream), "unknown", [32, 32]),
-        ("hipMemsetAsync", (device, 0, 114, stream), "set", 114),
-        *both("hipMemset2D", (device, 512, 0, 10, 15), "set", 150),
-        ("hipMemset3DAsync", (0, stream, *pitched[2:]), "set", 200),
-        *both("hipMemsetD8", (device, 0, 115), "set", 115),
-        *both("hipMemsetD16", (device, 0, 116), "set", 232),
-        ("hipMemsetD32", (device, 0, 117), "set", 468),
-        *both("hipMemsetD2D8", (device, 512, 0, 10, 2), "set", 20),
-        *both("hipMemsetD2D16", (device, 512, 0, 10, 3), "set", 60),
-        *both("hipMemsetD2D32", (device, 512, 0, 10, 4), "set", 160),
-        ("hipMemPrefetchAsync_v2", (device, 118, 0, 0, stream), "prefetch", 118),
-        ("hipMemPrefetchBatchAsync", (words(device, device), words(11, 13), 2, 0, 0, 0, 0, stream), "prefetch", [11, 13]),
-    ]
-    known = exported(version)
-    by_name = {row[0]: row[1:] for row in made + copies(version)}
-    made += [(f"{name}_spt", tuple(0 if word == stream else word for word in arguments), *what)
-             for name, (arguments, *what) in by_name.items() if f"{name}_spt" in known - by_name.keys()]
-    # In version 5, hipMemcpyToSymbolAsync calls another function, which is counted instead (docs/limits.md).
-    return [row for row in made if row[0] in known and not (version == "5" and row[0].startswith("hipMemcpyToSymbolAsync"))]
 
 
 # Rows: (function, arguments, kind of object that the call waits for). Functions that poll return "not ready" twice.

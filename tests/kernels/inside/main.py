@@ -16,11 +16,10 @@ import harness  # noqa: E402
 chosen = {
     "test_tiers": ["system_wide[tracefs]", "system_wide[multi]", "one_process[perf]"],
     "test_counts": ["every_driver_function[latency]"],
-    "test_copies": ["every_driver_function[latency]"],
+    "test_copies": ["by_default", "tagged_addresses"],
     "test_returns": ["allocations[tracefs]", "allocations[multi]"],
     "test_left": ["in_each_part", "short_wait", "within_a_wait"],
     "test_allocs": ["every_driver_function[held]", "tagged_addresses"],
-    "test_copy_directions": ["tagged_addresses"],
     "test_waits": ["every_driver_function[all]"],
     "test_graphs": ["every_driver_function"],
     "test_budget": None,  # all cases

@@ -58,15 +58,6 @@ MemoryType type_of(const Memory& memory)
 void find_memory(Request& r, const Step& step, const CopyRow& row)
 {
     Side from = row.from, to = row.to;
-    auto types = numbers(step, "types");
-    if (step.has("types")) {
-        if (row.direction_from != DirectionFrom::types || types.size() != 2)
-            wrong(step, "types takes two numbers, and needs a driver function that takes a structure");
-        r.from_type = MemoryType(types[0]);
-        r.to_type = MemoryType(types[1]);
-        from = side_of(r.from_type, Side::unknown);
-        to = side_of(r.to_type, Side::unknown);
-    }
     if (step.has("kind")) {
         if (row.direction_from != DirectionFrom::kind)
             wrong(step, "this function takes no kind");
@@ -79,8 +70,8 @@ void find_memory(Request& r, const Step& step, const CopyRow& row)
     r.to = memory(step, "dst", to == Side::unknown ? Side::device : to);
     if (row.direction_from != DirectionFrom::set && row.direction_from != DirectionFrom::prefetch)
         r.from = memory(step, "src", from == Side::unknown ? Side::host : from);
-    if (!step.has("types"))
-        r.from_type = type_of(r.from), r.to_type = type_of(r.to);
+    r.from_type = type_of(r.from);
+    r.to_type = type_of(r.to);
     if (!step.has("kind")) {
         bool known = r.from.side != Side::unknown && r.to.side != Side::unknown;
         r.kind = known ? 2 * (r.from.side != Side::host) + (r.to.side != Side::host) : by_address;
@@ -102,7 +93,7 @@ void find_sizes(Request& r, const Step& step, const CopyRow& row)
         r.height = step.number("height", 16);
         r.depth = deep ? step.number("depth", row.form == Form::volume ? 2 : 1) : 1;
     }
-    if (is_batch(row) && step.option("sizes", "") != "none") {
+    if (is_batch(row)) {
         r.sizes = numbers(step, "sizes");
         if (r.sizes.empty())
             r.sizes = {r.width, r.width};
@@ -132,10 +123,9 @@ std::string direction(const Request& r, const CopyRow& row)
     case DirectionFrom::kind:
         return r.kind < by_address ? kinds[r.kind] : direction_name(r.from.side, r.to.side);
     case DirectionFrom::types:
-        return r.unreadable ? "unknown"
-                            : direction_name(side_of(r.from_type, r.from.side), side_of(r.to_type, r.to.side));
+        return direction_name(side_of(r.from_type, r.from.side), side_of(r.to_type, r.to.side));
     case DirectionFrom::memory:
-        return r.unreadable ? "unknown" : direction_name(r.from.side, r.to.side);
+        return direction_name(r.from.side, r.to.side);
     }
     return {};
 }
@@ -145,8 +135,6 @@ Data data_of(const Request& r, const CopyRow& row)
     Data data;
     data.copies = is_batch(row) ? r.sizes.size() : 1;
     data.direction = direction(r, row);
-    if (r.unreadable)
-        return data;
     data.source = r.from.kind;
     data.destination = r.to.kind;
     data.bytes = r.width * r.height * r.depth * row.element;
@@ -188,12 +176,7 @@ Request request(const Step& step, const CopyRow& row, bool asynchronous)
     find_sizes(r, step, row);
     if (r.kind < 0 || r.kind > by_address)
         wrong(step, "kind must be 0 to 4");
-    if (step.option("location", "") == "host")
-        r.location = {standin::Location::host, 0};
-    else
-        r.location = {standin::Location::device, static_cast<int>(step.number("location", device()))};
-    if (step.option("params", "readable") == "unreadable")
-        r.unreadable = unreadable_page();
+    r.location = {standin::Location::device, device()};
     r.stream = asynchronous ? stream(step) : nullptr;
     fill_structures(r);
     return r;
@@ -209,10 +192,6 @@ void copy(const Step& step)
     if (!row)
         wrong(step, function + " does not copy, set or prefetch");
     bool by_runtime = is_runtime(function);
-    bool structure = row->direction_from == DirectionFrom::types ||
-                     (row->direction_from == DirectionFrom::peer && row->form == Form::volume);
-    if (step.has("params") && !is_batch(*row) && (by_runtime || !structure))
-        wrong(step, "this function takes no structure that could be unreadable");
     Pace pace(step);
     if (!by_runtime)
         ready_driver();

@@ -23,13 +23,6 @@ struct Request {
     std::vector<size_t> sizes;
     std::vector<void*> to_list, from_list;
     std::vector<standin::BatchCopy3D> operations;
-    const void* unreadable = nullptr; // if set, passed to the call instead of structures and arrays
-
-    template<class T>
-    const T* readable(const T* p) const
-    {
-        return unreadable ? static_cast<const T*>(unreadable) : p;
-    }
 };
 void fill_structures(Request&);
 

@@ -45,29 +45,29 @@ int peer(void* f, R r)
 }
 int plane(void* f, R r)
 {
-    return call_symbol(f, r.readable(&r.plane), r.stream);
+    return call_symbol(f, &r.plane, r.stream);
 }
 int volume(void* f, R r)
 {
-    return call_symbol(f, r.readable(&r.volume), r.stream);
+    return call_symbol(f, &r.volume, r.stream);
 }
 int batch(void* f, R r) // CUDA 12.8
 {
-    return call_symbol(f, r.readable(r.to_list.data()), r.readable(r.from_list.data()), r.readable(r.sizes.data()),
-                       r.sizes.size(), attributes, first, one_attribute, &failed_index, r.stream);
+    return call_symbol(f, r.to_list.data(), r.from_list.data(), r.sizes.data(), r.sizes.size(), attributes, first,
+                       one_attribute, &failed_index, r.stream);
 }
 int batch_v2(void* f, R r) // CUDA 13
 {
-    return call_symbol(f, r.readable(r.to_list.data()), r.readable(r.from_list.data()), r.readable(r.sizes.data()),
-                       r.sizes.size(), attributes, first, one_attribute, r.stream);
+    return call_symbol(f, r.to_list.data(), r.from_list.data(), r.sizes.data(), r.sizes.size(), attributes, first,
+                       one_attribute, r.stream);
 }
 int volumes(void* f, R r)
 {
-    return call_symbol(f, r.sizes.size(), r.readable(r.operations.data()), &failed_index, 0ull, r.stream);
+    return call_symbol(f, r.sizes.size(), r.operations.data(), &failed_index, 0ull, r.stream);
 }
 int volumes_v2(void* f, R r)
 {
-    return call_symbol(f, r.sizes.size(), r.readable(r.operations.data()), 0ull, r.stream);
+    return call_symbol(f, r.sizes.size(), r.operations.data(), 0ull, r.stream);
 }
 
 int set(void* f, R r)
@@ -92,8 +92,8 @@ int prefetch_v2(void* f, R r)
 int prefetch_batch(void* f, R r)
 {
     Location locations[1] = {r.location};
-    return call_symbol(f, r.readable(r.to_list.data()), r.readable(r.sizes.data()), r.sizes.size(), locations, first,
-                       one_attribute, 0ull, r.stream);
+    return call_symbol(f, r.to_list.data(), r.sizes.data(), r.sizes.size(), locations, first, one_attribute, 0ull,
+                       r.stream);
 }
 
 int linear_kind(void* f, R r)
