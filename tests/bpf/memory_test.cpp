@@ -4,6 +4,7 @@
 #include "bpf/shared/holding.h"
 #include "tests/bpf/compiled_calls.hpp"
 #include "tests/bpf/fake_run.hpp"
+#include "tests/bpf/written_calls.hpp"
 #include "tests/unit/attach/bpf_here.hpp"
 
 #include <algorithm>
@@ -32,12 +33,6 @@ namespace {
 uint64_t address_of(const uint64_t* words)
 {
     return reinterpret_cast<uint64_t>(words);
-}
-
-std::vector<std::string> words_of(std::string_view text)
-{
-    std::istringstream stream{std::string(text)};
-    return {std::istream_iterator<std::string>(stream), {}};
 }
 
 struct Pair {
@@ -437,60 +432,6 @@ const std::vector<Section>& sections()
     return all;
 }
 
-argument argument_called(std::string_view name)
-{
-    for (int which = 0; which < ARGUMENTS; which++)
-        if (abi::argument_name(which) == name)
-            return static_cast<argument>(which);
-    throw std::invalid_argument(std::string(name));
-}
-
-struct Parsed {
-    std::string function;
-    Arguments arguments{};
-    uint64_t result = 0;
-};
-
-Parsed parse_call(FakeRun& run, std::span<const std::string> words)
-{
-    Parsed call{words[0]};
-    for (const std::string& word : words.subspan(1)) {
-        const std::string name = word.substr(0, word.find('='));
-        const bool is_stored = name == "out" || name == "pitch";
-        const bool is_hex = is_stored || name == "address" || name == "handle";
-        const uint64_t value = std::stoull(word.substr(name.size() + 1), nullptr, is_hex ? 16 : 10);
-        if (name.empty())
-            call.result = value;
-        else
-            call.arguments[argument_called(name)] = is_stored ? address_of(run.memory({value})) : value;
-    }
-    return call;
-}
-
-void make_call(FakeRun& run, std::span<const std::string> words)
-{
-    if (words[0] == "thread")
-        return std::thread([&] { make_call(run, words.subspan(1)); }).join();
-    const bool enters = words[0] == "enter";
-    const Parsed call = parse_call(run, words.subspan(enters ? 1 : 0));
-    if (enters)
-        run.enter(call.function, call.arguments);
-    else if (call.function == "leave")
-        run.leave(call.result);
-    else if (call.function == "see-from-start")
-        run.see_from_start();
-    else
-        run.call(call.function, call.arguments, call.result);
-}
-
-// Makes calls, in the form of `program`, without effects.
-void make_calls(FakeRun& run, std::string_view calls)
-{
-    std::istringstream stream{std::string(calls)};
-    for (std::string call; std::getline(stream, call, ';');)
-        make_call(run, words_of(call));
-}
-
 // Two layers free each other's memory. Driver calls inside of a call of the runtime belong to it. In the last pair,
 // only the runtime's call fails.
 constexpr std::string_view calls_of_both_layers =
@@ -503,7 +444,7 @@ std::vector<json> report_of(const std::string& words)
     FakeRun run(words);
     for (const Section& section : sections())
         for (const Call& call : section.calls)
-            make_call(run, words_of(call.text));
+            make_calls(run, call.text);
     return run.report();
 }
 
@@ -705,7 +646,7 @@ TEST_CASE("every allocation and free has the values that compiled calls passed",
 
     for (const Section& section : sections())
         for (const Call& call : section.calls) {
-            make_call(run, words_of(call.text));
+            make_calls(run, call.text);
             std::vector<std::string> want, got;
             for (const Effect& effect : call.effects)
                 if (effect.is_line())
@@ -735,7 +676,7 @@ TEST_CASE("each section of a program changes the memory that its process holds",
     for (const Section& section : sections()) {
         want.begin_interval();
         for (const Call& call : section.calls) {
-            make_call(run, words_of(call.text));
+            make_calls(run, call.text);
             for (const Effect& effect : call.effects)
                 want.apply(effect);
         }
@@ -861,7 +802,7 @@ TEST_CASE("each call that changes or ends a context has the values that a compil
             calls.emplace(call.probe.symbol, std::move(call));
     uint64_t address = 1;
     for (const Step& step : steps) {
-        const Parsed parsed = parse_call(run, words_of(step.call));
+        const WrittenCall parsed = parse_call(run, words_of(step.call));
         INFO(step.call);
         REQUIRE(calls.contains(parsed.function));
         CompiledCall call = calls.extract(parsed.function).mapped();
