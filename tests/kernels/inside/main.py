@@ -20,7 +20,7 @@ chosen = {
     "test_returns": ["allocations[tracefs]", "allocations[multi]"],
     "test_left": ["in_each_part", "short_wait", "within_a_wait"],
     "test_allocs": ["every_driver_function[held]", "tagged_addresses"],
-    "test_waits": ["every_driver_function[all]"],
+    "test_waits": ["tiers_are_equal[tracefs]"],
     "test_graphs": ["every_driver_function"],
     "test_budget": None,  # all cases
     "test_info": ["ways_of_attaching", "cudalaunch", "nvioctl"],
