@@ -4,7 +4,6 @@ matched. No handle is real: without a device, or before cuInit(), the libraries 
 stdin:
 
     open LIBRARY             opens the library
-    wait                     does nothing
     calls COUNT              calls the first launching function COUNT times, the next one COUNT + 1 times, ...
     copies COUNT             the same for functions that copy, set or prefetch
     raw COUNT NAME...        the same for these functions; arguments: a pointer to zeros, then 0
@@ -337,10 +336,8 @@ commands = {
     "init": lambda library: [{"type": "init", "result": library.call("cuInit", 0)}],
     "addresses": lambda library, *names: [addresses(library, names)],
     "hang": hang,
-    "wait": lambda library: [],
 }
 
-ctypes.CDLL(None).prctl(15, b"caller")  # PR_SET_NAME
 library = None
 for line in iter(sys.stdin.readline, ""):
     command, *words = line.split()

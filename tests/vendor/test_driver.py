@@ -5,14 +5,12 @@ import collections
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 
 import harness
-import leftovers
 from compare import same_events, same_failures, same_table
-from harness import case, check, equal, wait_until
+from harness import case, check, equal
 from programs import Tool
 from vendor import Caller, driver, drivers, each, exports, listed_probes, placements, results
 
@@ -99,37 +97,4 @@ def each_tier(tier):
     tool = Tool("-p", caller.pid, "--attach", tier, "-e", "-l")
     truth = caller.calls_of_all_results(50)
     same_events(tool.stop(), truth, results)
-    caller.end()
-
-
-@case
-def opened_while_tracing():
-    """-n with a process that opens the library later."""
-    caller = Caller()
-    tool = Tool("-n", "caller")
-    caller.ask(f"open {driver('535')}")
-    wait_until(lambda: leftovers.breakpoints(caller.pid, "libcuda.so"), "the library is probed")
-    truth = caller.calls(20)
-    same_table(tool.stop(), truth, errors=False)
-    caller.end()
-
-
-@case(each={name: (number, arguments) for name, number, *arguments in [
-    ("interrupted", signal.SIGINT, "-x"), ("killed", signal.SIGKILL, "-x"),
-    ("tracefs", signal.SIGINT, "-x", "--attach", "tracefs"), ("perf", signal.SIGINT, "--attach", "perf")]})
-def leaves_nothing_behind(how):
-    """After the tool exited, its programs (each link holds one) and breakpoints no longer exist."""
-    number, arguments = how
-    caller = Caller(driver("535"))
-    clean = caller.calls()
-    tool = Tool("-p", caller.pid, *arguments)
-    held = leftovers.programs_of(tool.pid)
-    check(held, "the tool holds no programs")
-    check(leftovers.breakpoints(caller.pid, "libcuda.so"), "the library has no breakpoints")
-    tool.process.send_signal(number)
-    tool.process.wait()
-    wait_until(lambda: not held & {program["id"] for program in leftovers.show("prog")}, "its programs are freed")
-    wait_until(lambda: not held & {link.get("prog_id") for link in leftovers.show("link")}, "its links are freed")
-    wait_until(lambda: not leftovers.breakpoints(caller.pid, "libcuda.so"), "the breakpoints are removed")
-    equal(caller.calls(), clean, "calls before and after")
     caller.end()

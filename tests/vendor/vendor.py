@@ -165,10 +165,10 @@ class Program:
 class Caller(Program):
     """caller.py, with a library opened."""
 
-    def __init__(self, library=None, folder=None, loader=()):
+    def __init__(self, library, folder=None, loader=()):
         program = pathlib.Path(__file__).with_name("caller.py")
         super().__init__([*loader, sys.executable, "-B", program, programs], folder)
-        self.ask(f"open {library}" if library else "wait")
+        self.ask(f"open {library}")
 
     def calls(self, count=1):
         return named_streams(self.ask(f"calls {count}"))
