@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Fuzz targets, included by the top Makefile. TARGET(NAME) in targets/ defines a target; its initial inputs are in
 # seeds/NAME and regressions/NAME. The program with all targets is built twice: with sanitizers, to replay inputs (make
-# test-long), and by clang with libFuzzer (make fuzz). If clang has no fuzzer runtime, the tests are skipped with a
+# test-all), and by clang with libFuzzer (make fuzz). If clang has no fuzzer runtime, the tests are skipped with a
 # message.
 
 FUZZ         := $(BUILD)/fuzz
