@@ -101,27 +101,26 @@ TEST_CASE("NVML is queried at most once per interval", "[nvml]")
         CHECK(figures.sm_percent_of(images({11})) == percent);
         CHECK(figures.states().at(0).utilization == percent);
     };
-    answers.set(with(1000, 10));
-    figures.refresh(now);
-    shows(10);
-    answers.set(with(2000, 20));
-    figures.refresh(now);
-    figures.refresh(now + second / 2);
-    figures.refresh(now + second * 9 / 10);
-    shows(10);
-    figures.refresh(now + second - second / 25); // accepts a timer that fires slightly early
-    shows(20);
-    answers.set(with(3000, 30));
-    figures.refresh(now + 2 * second - second * 7 / 100); // too early: repeated early timers do not increase the rate
-    shows(20);
-    figures.refresh(now + 2 * second);
-    shows(30);
-    answers.set(with(4000, 40));
-    figures.refresh(now + 100 * second);
-    shows(40);
-    answers.set(with(5000, 50));
-    figures.refresh(now + 100 * second + second / 2); // after missed intervals, there are no extra queries
-    shows(40);
+    const struct {
+        unsigned percent;  // NVML's value
+        uint64_t after_ns; // when it is queried
+        unsigned shown;
+    } steps[] = {
+        {10, 0, 10},
+        {20, 0, 10},
+        {20, second / 2, 10},
+        {20, second * 9 / 10, 10},
+        {20, second - second / 25, 20},          // accepts a timer that fires slightly early
+        {30, 2 * second - second * 7 / 100, 20}, // too early: repeated early timers do not increase the rate
+        {30, 2 * second, 30},
+        {40, 100 * second, 40},
+        {50, 100 * second + second / 2, 40}, // after missed intervals, there are no extra queries
+    };
+    for (const auto& step : steps) {
+        answers.set(with(100 * step.percent, step.percent));
+        figures.refresh(now + step.after_ns);
+        shows(step.shown);
+    }
     answers.set("device 0\n");
     figures.refresh(now + 101 * second);
     CHECK(!figures.memory_of(images({11})));

@@ -3,29 +3,20 @@
 
 #include "base/error.hpp"
 #include "names/kernel_names.hpp"
-#include "reader/reader.hpp"
+#include "tests/unit/base/sleeping_child.hpp"
 
-#include <catch2/catch_test_macros.hpp>
 #include <chrono>
 #include <cstring>
 #include <ctime>
 #include <fmt/format.h>
 #include <string>
 #include <thread>
-#include <unistd.h>
 #include <vector>
 
 using namespace gpusnoop;
 using namespace std::chrono_literals;
 
 namespace {
-
-void serve_demangling(Helper::Task& task)
-{
-    while (const auto message = task.connection.receive())
-        if (!task.connection.send(demangle(message->bytes)))
-            return;
-}
 
 double seconds_of(auto work)
 {
@@ -120,65 +111,39 @@ TEST_CASE("at least the scopes are demangled in names that are too long for the 
         CHECK(demangle(start + arguments) == start + arguments);
 }
 
-TEST_CASE("hostile names block only their own process", "[demangle]")
+TEST_CASE("hostile names keep only the names of their own process mangled", "[demangle]")
 {
     std::string warnings;
     const WarningRedirect here([&warnings](const std::string& text) { warnings += text; });
-    std::vector<std::string> answers;
-    Reader helper({.sandbox = process_reading_sandbox(256 << 20),
-                   .serve = serve_demangling,
-                   .apply =
-                       [&](const Message& message) {
-                           answers.push_back(message.bytes);
-                           return true;
-                       },
-                   .consequence = "its kernels have no names"});
-    const std::string endless =
-        "_Z1fIiENSt9enable_ifIXsr16has_ScalarTrait4DeclES3_EE"; // endless loop in GCC 12's demangler
-    const Child hostile({}, [] { pause(); });
-    for (const std::string& name : {doubling_name(60), doubling_name(500), endless}) {
-        helper.post(hostile.pid(), name);
-        CHECK(helper.wait_until(std::chrono::steady_clock::now() + 20s));
-    }
-    CHECK((helper.is_blocked(hostile.pid()) || answers.size() == 3));
-    CHECK_FALSE(helper.is_blocked(getpid()));
-    std::this_thread::sleep_for(1100ms); // then another helper may start
-    CHECK(helper.post(getpid(), "_Z6vecaddPfPKfi"));
-    CHECK(helper.wait_until(std::chrono::steady_clock::now() + 20s));
-    CHECK(answers.back() == "vecadd(float*, float const*, int)");
-    CHECK((warnings.empty() ||
-           warnings.find(fmt::format("process {}: it cannot be read within 3 s", hostile.pid())) != std::string::npos));
-}
-
-TEST_CASE("a hostile process keeps mangled names, while other names are demangled", "[demangle]")
-{
-    const WarningRedirect here([](const std::string&) {});
-    const std::string endless =
-        "_Z1fIiENSt9enable_ifIXsr16has_ScalarTrait4DeclES3_EE"; // endless loop in GCC 12's demangler
-    const Child hostile({}, [] { pause(); });
+    const SleepingChild hostile;
     const ImageId its{.pid = static_cast<uint32_t>(hostile.pid()), .serial = 1};
     const ImageId ours{.pid = static_cast<uint32_t>(getpid()), .serial = 2};
     KernelNames names("");
-    const auto learn = [&](const ImageId& image, std::string_view name) {
+    const auto learn = [&](const ImageId& image, uint64_t handle, std::string_view name) {
         name_record record{};
         record.source = NAME_REGISTERED;
         record.image = image;
-        record.handle = 1;
+        record.handle = handle;
         record.length = static_cast<int32_t>(name.size());
         std::vector<uint64_t> bytes((sizeof(record) + name.size() + 7) / 8);
         memcpy(bytes.data(), &record, sizeof(record));
         memcpy(reinterpret_cast<char*>(bytes.data()) + sizeof(record), name.data(), name.size());
         names.learn(*reinterpret_cast<const name_record*>(bytes.data()), sizeof(record) + name.size());
     };
-    learn(its, endless);
-    learn(ours, "_Z6vecaddPfPKfi");
+    const std::string endless = "_Z1fIiENSt9enable_ifIXsr16has_ScalarTrait4DeclES3_EE"; // loop in GCC 12's demangler
+    const std::string all_hostile[] = {doubling_name(60), doubling_name(500), endless};
+    for (uint64_t handle = 0; handle < 3; handle++)
+        learn(its, handle, all_hostile[handle]);
+    learn(ours, 1, "_Z6vecaddPfPKfi");
     const auto deadline = std::chrono::steady_clock::now() + 20s;
     while (names.name(ours, 1).value().is_mangled && std::chrono::steady_clock::now() < deadline) {
         std::this_thread::sleep_for(100ms);
         names.tick();
     }
     CHECK(names.name(ours, 1).value().text == "vecadd(float*, float const*, int)");
-    CHECK(names.name(its, 1).value().text == endless);
+    CHECK(names.name(its, 2).value().text == endless);
+    CHECK((warnings.empty() ||
+           warnings.find(fmt::format("process {}: it cannot be read within 3 s", hostile.pid())) != std::string::npos));
 }
 
 TEST_CASE("rejecting hostile names takes little time", "[demangle]")

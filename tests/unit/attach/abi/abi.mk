@@ -11,8 +11,8 @@ say       ?= @:
 # Flags for compiling the calls: those of a typical program.
 ABI_FLAGS := -std=c++20 -O2 $(WARNINGS) -I. -Isrc $(CROSS_FLAGS)
 ABI_CLANG := $(CLANG) $(if $(CROSS),--target=$(CROSS))
-ABI_DEPS   = $(addprefix $(ABI_SRC)/,calls.hpp signatures.def signatures_hip.def types.h types_hip.h abi.mk) bpf/shared/probe.h src/attach/probes.hpp \
-            tests/unit/attach/all_probes.hpp
+ABI_DEPS   = $(addprefix $(ABI_SRC)/,calls.hpp signatures.def signatures_hip.def types.h types_hip.h abi.mk) \
+             bpf/shared/probe.h src/attach/probes.hpp tests/unit/attach/all_probes.hpp
 
 ABI_CALLS := $(addprefix $(ABI_DIR)/,passed.o capture.o calls-gcc.o)
 
