@@ -26,7 +26,11 @@ enum : uint64_t { float32 = 7, bfloat16 = 9, invalid_argument = 4, invalid_usage
 // The process of a job's ranks.
 class Job {
 public:
-    explicit Job(const std::string& options) : run("ncclwait " + options) { run.set_file_word(COMM_HAS_MAGIC | 8); }
+    explicit Job(const std::string& options, const std::map<std::string, uint32_t>& entries = {})
+        : run("ncclwait " + options, entries)
+    {
+        run.set_file_word(COMM_HAS_MAGIC | 8);
+    }
 
     // Creates the communicator of one rank, at its own address.
     uint64_t rank(uint64_t number, uint64_t ranks, uint64_t hash = 0xabc)
@@ -228,6 +232,34 @@ TEST_CASE("groups, results, captures and new communicators", "[bpf][ncclwait]")
     }
     CHECK(rows == 2);
 
+    // Every function that creates communicators, each of its own job.
+    uint64_t hash = 0x1000;
+    for (CompiledCall& call : compiled_calls(run, calls_of({KIND_COMM_NEW}))) {
+        INFO(call.probe.symbol);
+        hash++;
+        std::vector<uint64_t> handles;
+        for (const uint64_t rank : {0, 1}) {
+            handles.push_back(reinterpret_cast<uint64_t>(job.identity(rank, 2, hash)));
+            call.pass(ARG_OUT, job.out({handles.back(), rank ? handles[0] : 0}));
+            if (call.passes(ARG_COUNT) && rank == 0)
+                continue; // one call creates both
+            if (call.passes(ARG_COUNT))
+                call.pass(ARG_COUNT, 2);
+            run.call(call.probe, *call.call);
+        }
+        for (const uint64_t comm : handles)
+            job.reduce(comm);
+        rows = 0;
+        for (const json& row : run.report()) {
+            INFO(row);
+            CHECK(row["communicator"] == fmt::format("{:016x}", hash));
+            CHECK(row["join"] == "exact");
+            CHECK(row["joined_calls"] == 1);
+            rows++;
+        }
+        CHECK(rows == 2);
+    }
+
     // A communicator without a valid identity: wrong magic word, implausible rank, or no memory.
     uint64_t* const invalid[] = {job.identity(0, 2, 1), job.identity(2, 2, 1)};
     invalid[0][0] = 1;
@@ -326,7 +358,8 @@ TEST_CASE("the last rank, its lateness, and how long the others wait for it", "[
             bool holds(uint64_t value) const { return low <= value && value <= high; }
             void add(uint64_t before, uint64_t after) { low += before, high += after; }
         };
-        Bounds waits[ranks], lateness, first_skew;
+        Bounds waits[ranks], lateness;
+        uint64_t least_skew = UINT64_MAX, most_skew = 0;
         for (size_t round = 0; round < rounds; round++) {
             Time times[ranks];
             for (const size_t rank : {0, 1, 3, 2}) {
@@ -339,6 +372,8 @@ TEST_CASE("the last rank, its lateness, and how long the others wait for it", "[
             for (size_t rank = 0; rank < ranks; rank++)
                 if (rank != late)
                     waits[rank].add(times[late].before - times[rank].after, times[late].after - times[rank].before);
+            least_skew = std::min(least_skew, times[late].before - times[0].after);
+            most_skew = std::max(most_skew, times[late].after - times[0].before);
             lateness.add(times[late].before - times[3].after, times[late].after - times[3].before);
         }
         for (const json& row : job.run.report()) {
@@ -355,7 +390,8 @@ TEST_CASE("the last rank, its lateness, and how long the others wait for it", "[
                 CHECK(row["last_rank"] == late);
                 CHECK(row["last_calls"] == rounds);
                 CHECK(lateness.holds(row["late_ns"]));
-                CHECK(row["skew_p50_ns"] >= 1'000'000);
+                CHECK(row["skew_p50_ns"].get<double>() >= 0.93 * static_cast<double>(least_skew)); // of the bucket
+                CHECK(row["skew_p99_ns"].get<double>() <= 1.07 * static_cast<double>(most_skew));
                 CHECK(row["wait_ns"] >= waits[0].low + waits[1].low + waits[3].low);
                 CHECK(row["wait_ns"] <= waits[0].high + waits[1].high + waits[3].high);
                 continue;
@@ -404,15 +440,28 @@ TEST_CASE("histograms of skew, size and enqueue durations, by operation and size
     }
 }
 
-TEST_CASE("lines of collectives, once each rank has entered the next one; and lost communicators", "[bpf][ncclwait]")
+TEST_CASE("several communicators in one row, and lines of collectives", "[bpf][ncclwait]")
 {
     need_bpf();
-    FakeRun full("ncclwait --by op", {{"comms", 2}});
-    full.call("ncclAllReduce", Job::reduction(0x1000));
-    full.call("ncclAllReduce", Job::reduction(0x2000));
-    CHECK(full.losses().empty());
-    full.call("ncclAllReduce", Job::reduction(0x3000));
-    CHECK(full.losses() == LossCounts{{"state_lost", 1}});
+    Job full("--by thread", {{"comms", 5}}); // one process may use 4
+    for (const uint64_t hash : {1, 2}) {
+        const uint64_t comms[] = {full.rank(0, 2, hash), full.rank(1, 2, hash)};
+        for (int i = 0; i < 3; i++)
+            for (const uint64_t comm : comms)
+                full.run.call(hash == 1 ? "ncclAllReduce" : "ncclAllGather",
+                              {{ARG_HANDLE, comm}, {ARG_BYTES, 1}, {ARG_FORMAT, float32}});
+    }
+    const std::vector<json> rows = full.run.report();
+    REQUIRE(rows.size() == 1);
+    CHECK(rows[0]["tid"] == gettid());
+    CHECK(rows[0]["calls"] == 12);
+    CHECK(rows[0]["joined_calls"] == 12);
+    CHECK(rows[0]["op"] == "AllGather,AllReduce");
+    for (const char* key : {"communicator", "last_rank", "ranks"}) // of one communicator
+        CHECK_FALSE(rows[0].contains(key));
+    CHECK(full.run.losses().empty());
+    full.reduce(0x3000);
+    CHECK(full.run.losses() == LossCounts{{"state_lost", 1}});
 
     Job job("-e");
     FakeRun& run = job.run;

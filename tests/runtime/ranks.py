@@ -105,16 +105,3 @@ def same_waits(rows, calls):
         check(min_wait <= row["wait_ns"] <= max_wait, f"rank {rank} waits {row['wait_ns']} ns, not {min_wait} to {max_wait}")
         check(min_last <= row["last_calls"] <= max_last,
               f"rank {rank} is last {row['last_calls']} times, not {min_last} to {max_last}")
-
-
-def same_skews(row, calls):
-    """Checks the skew percentiles of a row by communicator against the ranks' clocks. The tolerance is one histogram
-    bucket, 200 us and the longest call."""
-    together = rounds(calls)
-    equal((row["joined_calls"], row["unjoined_calls"]), (len(together), 0), "joined calls")
-    skews = sorted(max(call["entry_ns"] for call in one) - min(call["entry_ns"] for call in one) for one in together)
-    noise = 2e5 + max(call["return_ns"] - call["entry_ns"] for one in together for call in one)
-    for key, share in (("skew_p50_ns", 0.5), ("skew_p99_ns", 0.99)):
-        want = skews[min(len(skews) - 1, int(share * len(skews)))]
-        low, high = skews[max(0, int(share * len(skews)) - 2)], skews[min(len(skews) - 1, int(share * len(skews)) + 2)]
-        check(0.93 * low - noise <= row[key] <= 1.07 * high + noise, f"{key} is {row[key]}, want {want}")

@@ -10,7 +10,7 @@ import signal
 import harness
 from harness import Skip, check, equal, wait_until
 from programs import Tool
-from ranks import Ranks, case, done, is_collective, operation, rounds, same_skews, same_waits, size
+from ranks import Ranks, case, done, is_collective, operation, rounds, same_waits, size
 
 
 def trace(count, script, *arguments, env=None, **options):
@@ -26,16 +26,6 @@ def name_of(row):
 
 
 rank_2_is_late = "comm A; repeat 60; barrier; only 2; sleep 5; end; call A ncclAllReduce 1 count=5000; end; barrier; destroy A"
-
-
-@case
-def last_rank():
-    tool, calls = trace(4, rank_2_is_late)
-    row, = tool.rows
-    same_skews(row, calls)
-    equal((row["last_rank"], row["ranks_here"], row["ranks"], row["join"]), (2, 4, 4, "exact"), "last rank, ranks, and how calls are matched")
-    equal((row["calls"], row["bytes"], row["op"]), (240, 240 * 20000, "AllReduce"), "calls, bytes")
-    check(row["last_calls"] >= 58 and row["late_ns"] >= 58 * 4e6, f"too few last calls, or too little lateness: {row}")
 
 
 @case(each={way: way for way in ("session", "multi", "tracefs", "perf")}, long=["perf"])
@@ -90,31 +80,6 @@ def counts():
     equal({row["join"] for row in tool.rows}, {"exact"}, "how calls are matched")
 
 
-@case
-def two_communicators_over_the_same_ranks():
-    """Each communicator has its own sequence of calls."""
-    script = """comm A; comm B; repeat 40; barrier; only 1; sleep 3; end; call A ncclAllReduce 1; barrier; only 3; sleep 3; end
-                call B ncclAllGather 2; end; barrier; destroy A; destroy B"""
-    tool, calls = trace(4, script, "--by", "rank")
-    for operation_, name in (("AllReduce", "A"), ("AllGather", "B")):
-        same_waits([row for row in tool.rows if row["op"] == operation_], [call for call in calls if call["comm"] == name])
-    equal(len({name_of(row) for row in tool.rows}), 2, "communicators")
-
-
-@case
-def splits():
-    """Ranks of the same color form one communicator."""
-    script = "comm A; split B A 2; repeat 30; barrier; only 3; sleep 3; end; call B ncclAllReduce 1; end; barrier; destroy B; destroy A"
-    tool, calls = trace(4, script, "--by", "rank")
-    by_hash = collections.defaultdict(list)
-    for row in tool.rows:
-        by_hash[name_of(row)].append(row)
-    equal(sorted(len(rows) for rows in by_hash.values()), [2, 2], "ranks of each")
-    for rows in by_hash.values():
-        pids = {row["pid"] for row in rows}
-        same_waits(rows, [call for call in calls if call["pid"] in pids])
-
-
 def attached_to(script):
     ranks = Ranks(4, "comm A; touch {up}; " + script, waits=False)
     tool = Tool(*ranks.targets, losses=True)  # a call that is in flight at the start counts as lost
@@ -125,7 +90,7 @@ def attached_to(script):
 
 
 # One rank is late, by a small part of a round or by most of it.
-@case(alone=True, each={f"{late} of {late + rest} ms": (late, rest) for late, rest in ((2, 10), (10, 2))})
+@case(alone=True, each={f"{late} of {late + rest} ms": (late, rest) for late, rest in ((2, 10), (10, 2))}, long=["10 of 12 ms"])
 def attached_later(which):
     """The job already runs: its communicators are found, and calls are matched by what the ranks wait for."""
     late, rest = which
@@ -139,7 +104,7 @@ def attached_later(which):
     check(0.7 * want < row["late_ns"] / row["last_calls"] < 1.5 * want, f"the lateness per call is not about {want} ns: {row}")
 
 
-@case(alone=True)
+@case(alone=True, long=True)
 def attached_later_to_steps():
     """Each step has several calls, which are enqueued without waits between them."""
     calls_of_step = "".join(f"call A ncclAllReduce 1 count={1000 * n}; " for n in range(1, 12))
@@ -181,14 +146,6 @@ def rccl():
                         env={"LD_LIBRARY_PATH": f"{folder}:{harness.standin}"})
     equal([(row["rank"], row["calls"], row["joined_calls"], row["join"]) for row in sorted(tool.rows, key=lambda row: row["rank"])],
           [(0, 13, 13, "exact"), (1, 13, 13, "exact")], "rows")
-
-
-@case
-def recreated_at_the_same_address():
-    """A new communicator at the address of an old one is counted separately."""
-    tool, calls = trace(2, "".join(f"comm C{i}; call C{i} ncclAllReduce {i + 1}; barrier; destroy C{i}; barrier;" for i in range(20)))
-    equal(sorted(row["calls"] for row in tool.rows), [2 * (i + 1) for i in range(20)], "calls of each")
-    equal({(row["join"], row["unjoined_calls"]) for row in tool.rows}, {("exact", 0)}, "how calls are matched")
 
 
 @case
@@ -252,23 +209,6 @@ def tables():
     ranks.up_file.with_suffix(".up2").touch()
     ranks.wait()
     check("~" in tool.finish().text and "AllReduce" in tool.text, tool.text)
-
-
-@case
-def other_groupings():
-    """Calls of several communicators and processes are added up; such rows have no last rank."""
-    script = "comm A; comm B; call A ncclAllReduce 3; call B ncclAllGather 5; barrier; destroy A; destroy B"
-    by_op = {row["op"]: row["calls"] for row in trace(2, script, "--by", "op")[0].rows}
-    equal(by_op, {"AllReduce": 6, "AllGather": 10}, "by operation")
-    row, = trace(2, script, "--by", "cgroup")[0].rows
-    equal((row["calls"], row["joined_calls"], row["op"]), (16, 16, "AllGather,AllReduce"), "sum")
-    check(not {"communicator", "last_rank", "ranks"} & set(row), f"a row of several communicators has columns of one: {row}")
-    tool, calls = trace(2, "comm A; call A ncclAllReduce 3; call A ncclAllGather 5 own=1; call A ncclSend 2 own=1; barrier; destroy A",
-                        "--by", "rank,stream")
-    equal({(row["rank"], row["stream"]): row["calls"] for row in tool.rows},
-          collections.Counter((call["rank"], call["stream"]) for call in calls), "by stream")
-    rows = trace(2, script, "--by", "thread")[0].rows
-    equal([(row["calls"], row["pid"] == row["tid"]) for row in rows], [(8, True)] * 2, "by thread")
 
 
 @case

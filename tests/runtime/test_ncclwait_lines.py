@@ -71,16 +71,6 @@ def lines_in_text():
     check(all(f" {rank}:+" in first for rank in range(3)), first)
 
 
-@case
-def unjoined_events():
-    """Events have no offset if the communicator has only one rank, or if the other ranks never enter the collective."""
-    tool, _ = trace(1, "comm A; call A ncclAllReduce 3; destroy A", "-e")
-    equal([(event["sequence"], event["join"], "offset_ns" in event) for event in tool.events],
-          [(number, "alone", False) for number in (1, 2, 3)], "alone")
-    tool, _ = trace(2, "comm A; call A ncclAllReduce 2; only 0; call A ncclAllReduce 1; end; barrier; destroy A", "-e")
-    equal(collections.Counter("offset_ns" in event for event in tool.events), {True: 4, False: 1}, "events with an offset")
-
-
 def rounds_of(files):
     """Events of all hosts, by communicator and collective."""
     joined = collections.defaultdict(list)
@@ -118,25 +108,3 @@ def two_hosts():
     here = [event for event in first if event["sequence"] == 7]
     check(max(event["skew_ns"] for event in here) < 100e6 and min(event["sync_wait_ns"] for event in here) > 280e6,
           f"the other host must see a wait, but no late rank: {here}")
-
-
-@case(each={measure: measure for measure in ("skew", "size", "enqueue")})
-def histograms(measure):
-    script = "comm A; repeat 10; barrier; only 1; sleep 5; end; call A ncclAllReduce 1 count=1000; call A ncclAllGather 2; end; barrier; destroy A"
-    tool, _ = trace(2, script, "-H", measure, "--by", "op")
-    by_op = {hist["op"]: hist for hist in tool.of_type("hist")}
-    counts = {op: sum(bucket["count"] for bucket in hist["buckets"]) for op, hist in by_op.items()}
-    factor = 1 if measure == "skew" else 2  # one skew per collective; other measures have a value per call of a rank
-    equal(counts, {"AllReduce": 10 * factor, "AllGather": 20 * factor}, "counts")
-    if measure == "skew":
-        check(by_op["AllReduce"]["p50"] >= 4096, f"p50 in us: {by_op['AllReduce']}")
-    if measure == "size":
-        equal([bucket["count"] for bucket in by_op["AllReduce"]["buckets"]], [20], "calls of one size")
-
-
-@case
-def by_size():
-    script = "comm A; call A ncclAllReduce 3 count=1000; call A ncclAllReduce 2 count=100000; call A ncclAllReduce 1 count=0; barrier; destroy A"
-    rows = trace(2, script, "--by", "op,size")[0].rows
-    equal({row["size_bytes"]: (row["calls"], row["bytes"], row["joined_calls"]) for row in rows},
-          {2048: (6, 24000, 3), 262144: (4, 1600000, 2), 0: (2, 0, 1)}, "by size")
