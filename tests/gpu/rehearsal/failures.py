@@ -55,11 +55,17 @@ def equal(got, want):
     assert got == want, f"got {got!r}, want {want!r}"
 
 
+class Checks(list):
+    """A check() that records the arguments of its calls."""
+
+    def __call__(self, *words):
+        self.append(words)
+
+
 def checks_of(function, *arguments):
-    """Calls the function with a check() that records its arguments. Returns the recorded arguments of all calls of
-    check()."""
-    results = []
-    function(*arguments, lambda *words: results.append(words))
+    """Arguments of the check() calls of a function, which is called with check() as its last argument."""
+    results = Checks()
+    function(*arguments, results)
     return results
 
 
@@ -99,28 +105,15 @@ def folder():
 # --- the machine ---
 
 @case
-def timeout_of_a_program():
+def what_a_machine_lacks():
     equal(machine.output_of("sleep", "9", seconds=0.1), (None, "", "did not finish within 0.1 s"))
-
-
-@case
-def empty_file():
-    with folder() as one:
-        (one.path / "empty").touch()
-        equal(machine.first_line(f"{one.path}/*"), None)
-
-
-@case
-def tool_fails_on_info():
-    with folder() as one:
-        one.program("cudalaunch", "echo no kernel >&2", "exit 3")
-        equal(machine.bpf(one.path), (None, "--info exited with 3: no kernel"))
-
-
-@case
-def missing_python():
     equal(machine.missing_module("no-python-at-all", "torch"), "no-python-at-all has no torch")
     equal(machine.site_folders("no-python-at-all"), [])
+    with folder() as one:
+        (one.path / "empty").touch()
+        equal(machine.first_line(f"{one.path}/empty"), None)
+        one.program("cudalaunch", "echo no kernel >&2", "exit 3")
+        equal(machine.bpf(one.path), (None, "--info exited with 3: no kernel"))
 
 
 # --- processes ---
@@ -270,9 +263,9 @@ def failing_findings():
     def broken(given):
         raise KeyError("calls")
 
-    results = []
-    equal(findings.found_by(wrong, None, lambda *words: results.append(words), None), [{"check": "findings.wrong", "what": "first", "value": 1}])
-    findings.found_by(broken, None, lambda *words: results.append(words), None)
+    results = Checks()
+    equal(findings.found_by(wrong, None, results, None), [{"check": "findings.wrong", "what": "first", "value": 1}])
+    findings.found_by(broken, None, results, None)
     equal(results, [("findings.wrong", "FAIL", "not as expected"), ("findings.broken", "FAIL", "KeyError('calls')")])
 
 
@@ -290,8 +283,8 @@ def costs_that_cannot_be_measured():
 @case
 def cases_end_unexpectedly():
     with folder() as one, mock.patch.object(run, "root", one.path):
-        results = []
-        run.cases([], None, lambda *words: results.append(words), lambda name: True)
+        results = Checks()
+        run.cases([], None, results, lambda name: True)
         equal(results, [("cases", "FAIL", "exited with 2")])
 
 
@@ -321,9 +314,8 @@ def writes(**changed):
 @case
 def missing_cupti():
     with mock.patch.object(witness.glob, "glob", lambda pattern: []):
-        results = []
-        equal(witnessed.run(None, findings.Given(None, None, None, sys.executable), None, None, lambda *words: results.append(words),
-                            lambda name: True, None), (None, {}))
+        results, given = Checks(), findings.Given(None, None, None, sys.executable)
+        equal(witnessed.run(None, given, None, None, results, lambda name: True, None), (None, {}))
         equal(witnessed.run(None, None, None, None, None, lambda name: False, None), (None, {}))
         assert results[0][:2] == ("witness", "skip") and results[0][2].startswith("no libcupti.so")
 
