@@ -27,6 +27,7 @@ here = pathlib.Path(__file__).resolve().parent
 # on an oops.
 kernel_arguments = "loglevel=5 panic=-1 oops=panic nokaslr mitigations=off nowatchdog random.trust_cpu=on rdinit=/init"
 boot_seconds = 180  # on an idle host, booting takes 5 s
+max_seconds = 3600  # for a boot and its command or cases
 
 # In a machine without the host's root, these files are links to serial lines.
 serial_lines = {"output": "/dev/ttyS1", "status": "/dev/ttyS2"}
@@ -90,7 +91,7 @@ def initramfs(image, control_files):
     return archive(files | {f"{place}/busybox": (0o100755, busybox().read_bytes())})
 
 
-def command_line(image, share, memory, by_instructions):
+def command_line(image, share, by_instructions):
     machine = machines.chosen
     def folder(name, path, *options):
         path = str(path).replace(",", ",,")
@@ -106,7 +107,7 @@ def command_line(image, share, memory, by_instructions):
         channels = [word for name in serial_lines for word in ("-serial", f"file:{share / name}")]
     # sleep=off: while the machine is idle, its clock jumps to the next timer instead of waiting.
     clock = ["-icount", "shift=0,sleep=off"] if by_instructions else []
-    return [*machine.qemu, "-accel", "tcg,thread=single", *clock, "-smp", "2", "-m", memory,
+    return [*machine.qemu, "-accel", "tcg,thread=single", *clock, "-smp", "2", "-m", "3G",
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-kernel", image.kernel,
             "-initrd", share / "initramfs", "-append", " ".join(arguments), "-serial", f"file:{share / 'console'}", *channels]
 
@@ -114,11 +115,9 @@ def command_line(image, share, memory, by_instructions):
 class Guest:
     """One boot. on_output(text) is called with the command's output as it arrives."""
 
-    def __init__(self, image, command, *, seconds, on_output=lambda text: None, folder=root, environment=None, memory="3G",
-                 by_instructions=False):
-        self.image, self.command, self.seconds, self.on_output = image, command, seconds, on_output
-        self.folder, self.environment, self.memory = folder, environment or {}, memory
-        self.by_instructions = by_instructions
+    def __init__(self, image, command, *, on_output, environment={}, by_instructions=False):
+        self.image, self.command, self.on_output = image, command, on_output
+        self.environment, self.by_instructions = environment, by_instructions
         self.console, self.boot_time = "", None
 
     def run(self):
@@ -127,7 +126,7 @@ class Guest:
         try:
             self.prepare(share)
             with open(share / "qemu", "w") as errors:
-                process = subprocess.Popen(command_line(self.image, share, self.memory, self.by_instructions), stdin=subprocess.DEVNULL,
+                process = subprocess.Popen(command_line(self.image, share, self.by_instructions), stdin=subprocess.DEVNULL,
                                            stdout=errors, stderr=errors, preexec_fn=die_with_parent)
             try:
                 self.follow(process, share)
@@ -143,7 +142,7 @@ class Guest:
             shutil.rmtree(share, ignore_errors=True)
 
     def prepare(self, share):
-        variables = {"GUEST_FOLDER": str(self.folder), **self.environment}
+        variables = {"GUEST_FOLDER": str(root), **self.environment}
         exports = "".join(f"export {k}={shlex.quote(v)}\n" for k, v in variables.items())
         control_files = {"session": (here / "session").read_bytes(), "busybox": busybox().read_bytes(),
                          "command": os.fsencode(self.command) + b"\n",
@@ -175,8 +174,8 @@ class Guest:
             spent = time.monotonic() - start
             if not self.boot_time and spent > boot_seconds:
                 raise Died(f"did not boot within {boot_seconds} s")
-            if spent > self.seconds:
-                raise Died(f"did not finish within {self.seconds} s")
+            if spent > max_seconds:
+                raise Died(f"did not finish within {max_seconds} s")
             time.sleep(0.05)
 
     @staticmethod

@@ -78,8 +78,8 @@ def copy_files(target):
 class Root:
     """Chroot of one suite. The base is created once; each run uses a copy, which is removed at the end."""
 
-    def __init__(self, suite, keep):
-        self.suite, self.keep = suite, keep
+    def __init__(self, suite):
+        self.suite = suite
         self.distribution = suites[suite]
         self.base, self.folder, self.debs = (cache / f"{suite}.{part}" for part in ("base", "root", "debs"))
 
@@ -93,17 +93,15 @@ class Root:
         self.lock = open(cache / f"{self.suite}.lock", "w")
         fcntl.flock(self.lock, fcntl.LOCK_EX)
         self.kill_programs()  # left by a run that was killed
-        if not (self.keep and self.folder.exists()):
-            self.make_base()
-            self.remove()
-            checked("cp", "-a", self.base, self.folder)
+        self.make_base()
+        self.remove()
+        checked("cp", "-a", self.base, self.folder)
         self.copy_repository()
         return self
 
     def __exit__(self, *_):
         self.kill_programs()
-        if not self.keep:
-            self.remove()
+        self.remove()
         self.lock.close()
 
     def make_base(self):

@@ -9,7 +9,7 @@ import tempfile
 import time
 
 available = shutil.which("tmux") is not None
-patience = float(os.environ.get("SCREEN_PATIENCE", 60))  # seconds to wait for an expected state
+patience = 60  # seconds to wait for an expected state
 
 
 class Terminal:

@@ -1,15 +1,9 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Generates recordings of a fleet in the tools' format. The results of queries on them are known. test_fleet.py
-checks that the tools print all keys of these recordings.
-
-    fleet.py FOLDER [HOSTS [INTERVALS]]     # 200 hosts and 268 intervals are a million lines
-"""
+checks that the tools print all keys of these recordings."""
 import datetime
 import gzip
-import json
 import pathlib
-import sys
 import zlib
 
 TEAMS = ("search", "speech", "vision", "robots", "ads")
@@ -177,7 +171,7 @@ def collectives(folder, hosts, per_host, n, communicator, late, lines):
 
 
 def make(folder, hosts=200, intervals=268):
-    """Writes all recordings, and the expected results to the file `truth`. Returns the expected results."""
+    """Writes all recordings. Returns the expected results."""
     folder, truth = pathlib.Path(folder), Truth()
     folder.mkdir(parents=True, exist_ok=True)
     for host in range(hosts):
@@ -190,9 +184,4 @@ def make(folder, hosts=200, intervals=268):
     collectives(folder, 2, 4, 20, "5e5e5e5e5e5e5e5e", lambda sequence, rank: 290_000_000 if (sequence, rank) == (7, 5) else 0, lines)
     collectives(folder, 8, 8, 100, "c0c0c0c0c0c0c0c0", lambda sequence, rank: LATE if rank // 8 == SLOW_COHORT else 0, lines)
     truth.lines += sum(recording.write() for recording in lines)
-    (folder / "truth").write_text(json.dumps(vars(truth)))
     return truth
-
-
-if __name__ == "__main__":
-    print(make(sys.argv[1], *map(int, sys.argv[2:])).lines)

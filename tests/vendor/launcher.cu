@@ -1,7 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Test program with kernels launched by <<<>>>, built by nvcc. For each line "COUNT" of stdin it launches the first
-// kernel COUNT times, the next one COUNT + 1 times, ..., and answers like caller.cpp.
+// kernel COUNT times, the next one COUNT + 1 times, ..., and answers like caller.py.
+//
+// clang -x cuda compiles it for the host only, which needs no CUDA toolkit.
 #include <cstdio>
+
+#if defined(__clang__) && !defined(__NVCC__)
+#define __global__ __attribute__((global))
+#define __trap __builtin_trap
+
+struct dim3 {
+    unsigned x, y, z;
+    constexpr dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}
+};
+enum cudaError_t : int { cudaSuccess };
+using cudaStream_t = void*;
+
+extern "C" cudaError_t cudaGetLastError();
+extern "C" cudaError_t cudaLaunchKernel(const void*, dim3, dim3, void**, unsigned long, cudaStream_t);
+extern "C" unsigned __cudaPushCallConfiguration(dim3, dim3, unsigned long = 0, cudaStream_t = nullptr);
+extern "C" cudaError_t __cudaPopCallConfiguration(dim3*, dim3*, unsigned long*, cudaStream_t*);
+#endif
 
 __global__ void external_kernel(float* data)
 {

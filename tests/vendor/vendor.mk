@@ -26,7 +26,7 @@ $(VENDOR)/hang.so: tests/vendor/hang.cpp
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) -shared -fPIC $< -o $@
 
-$(VENDOR)/registered/built: tests/vendor/build-registered tests/vendor/launcher.cu tests/vendor/registered.cu \
+$(VENDOR)/registered/built: tests/vendor/build-registered tests/vendor/launcher.cu \
                             $(SB)/libcudart.so.12 $(SB)/libcudart_static.a
 	$(say) NVCC $(@D)
 	$(Q)tests/vendor/build-registered $(@D) $(SB) $(NVCC)
