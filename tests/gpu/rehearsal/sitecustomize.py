@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stand-ins for PyTorch, CuPy, JAX and Triton: only the names that tests/gpu/samples use. They compute nothing, but
-make driver calls like the real packages. Python imports this file automatically if its folder is in PYTHONPATH."""
+"""Stand-ins for PyTorch, CuPy, JAX and Triton, as far as tests/gpu/samples use them. They compute nothing, but make
+driver calls like the real packages. Python imports this file automatically if its folder is in PYTHONPATH."""
 import atexit
 import contextlib
 import ctypes
@@ -40,32 +40,30 @@ class Driver:
 driver = functools.cache(Driver)
 
 
-def launched(kernel):
-    one = ctypes.c_uint(1)
-    driver()("cuLaunchKernel", kernel, one, one, one, one, one, one, 0, driver().stream, none, none)
-    return Array()
+class Thing:
+    """Any object of a framework, with memory from a pool. It has all attributes; each call and operation launches a
+    kernel."""
+    memory = None
 
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Thing()
 
-def computed(*_, **__):
-    return launched(driver().function)
+    def __call__(self, *_, kernel=None, **__):
+        shape = [ctypes.c_uint(1)] * 6
+        driver()("cuLaunchKernel", kernel or driver().function, *shape, 0, driver().stream, none, none)
+        made = Thing()
+        made.memory = pool.pop() if pool else ctypes.c_void_p()
+        if not made.memory:
+            driver()("cuMemAlloc_v2", ctypes.byref(made.memory), ctypes.c_size_t(SIZE))
+        return made
 
-
-def sigmoid(*_):
-    """Looks the kernel up at each call, so that tools that started later learn its name, too."""
-    return launched(driver().kernel(b"sigmoid"))
-
-
-class Array:
-    """Memory from a pool, as in frameworks; each operation launches a kernel."""
-
-    def __init__(self, *_, **__):
-        driver()  # created first, so that its exit handler runs while the memory exists
-        self.memory = pool.pop() if pool else ctypes.c_void_p()
-        if not self.memory:
-            driver()("cuMemAlloc_v2", ctypes.byref(self.memory), ctypes.c_size_t(SIZE))
+    __add__ = __mul__ = __matmul__ = __getitem__ = __call__
 
     def __del__(self):
-        pool.append(self.memory)
+        if self.memory:
+            pool.append(self.memory)
 
     def copied(self, name):
         host, size = ctypes.create_string_buffer(SIZE), ctypes.c_size_t(SIZE)
@@ -76,43 +74,24 @@ class Array:
         self.copied("cuMemcpyDtoH_v2")
         return 0.0
 
+    get = item
+
     def cuda(self):
-        return self.copied("cuMemcpyHtoD_v2")
-
-    __call__ = __add__ = __mul__ = __matmul__ = __getitem__ = sum = backward = computed
-    get, T = item, property(lambda self: self)
-
-    def block_until_ready(self):
-        driver()("cuCtxSynchronize")
-
-
-class Network(Array):
-    def parameters(self):
-        return [self]
-
-
-class Optimizer:
-    def __init__(self, parameters, lr):
-        pass
-
-    zero_grad = step = lambda self: computed()
-
-
-class Stream:
-    def __init__(self, flags=1):
-        self.stream = ctypes.c_void_p()
-        driver()("cuStreamCreate", ctypes.byref(self.stream), ctypes.c_uint(flags))
-
-    def wait_stream(self, other):
-        driver()("cuStreamSynchronize", other.stream)
-
-
-class Default(Stream):
-    def __init__(self):
-        self.stream = none
+        return (self if self.memory else self()).copied("cuMemcpyHtoD_v2")
 
     def synchronize(self):
         driver()("cuCtxSynchronize")
+
+    block_until_ready = synchronize
+
+    def replay(self):
+        driver()("cuGraphLaunch", self.exec, none)
+
+
+class Stream:
+    def __init__(self):
+        self.stream = ctypes.c_void_p()
+        driver()("cuStreamCreate", ctypes.byref(self.stream), ctypes.c_uint(1))
 
 
 @contextlib.contextmanager
@@ -120,11 +99,6 @@ def on(stream):
     driver().stream, before = stream.stream, driver().stream
     yield
     driver().stream = before
-
-
-class Graph:
-    def replay(self):
-        driver()("cuGraphLaunch", self.exec, none)
 
 
 @contextlib.contextmanager
@@ -137,49 +111,26 @@ def captured(into):
     driver()("cuGraphInstantiateWithFlags", ctypes.byref(into.exec), graph, ctypes.c_ulonglong(0))
 
 
-class Kernel:
-    """Result of @triton.jit: kernel[grid](arguments)."""
-
-    def __init__(self, function):
-        pass
-
-    def __getitem__(self, grid):
-        return computed
+def module(name, **members):
+    sys.modules[name] = Thing()
+    vars(sys.modules[name]).update(members)
+    return sys.modules[name]
 
 
 def unchanged(function):
     return function
 
 
-def nothing(*_, **__):
-    pass
+class Default(Thing):
+    def wait_stream(self, other):
+        driver()("cuStreamSynchronize", other.stream)
 
 
-offered = {
-    **dict.fromkeys(("torch.ones", "torch.randn", "torch.randint", "torch.empty_like", "cupy.arange", "jax.numpy.ones"), Array),
-    **dict.fromkeys(("torch.sin", "torch.cos", "torch.relu", "torch.nn.functional.cross_entropy", "torch.distributed.all_reduce",
-                     "cupy.sqrt", "jax.numpy.tanh"), computed),
-    "torch.sigmoid": sigmoid,
-    "torch.compile": unchanged, "jax.jit": unchanged, "triton.jit": Kernel, "torch.optim.SGD": Optimizer,
-    **{f"torch.nn.{layer}": Network for layer in ("Sequential", "Conv2d", "ReLU", "Flatten", "Linear")},
-    "torch.cuda.synchronize": lambda: Default().synchronize(), "torch.cuda.current_stream": Default, "cupy.cuda.Device": Default,
-    "torch.cuda.Stream": Stream, "torch.cuda.stream": on, "torch.cuda.CUDAGraph": Graph, "torch.cuda.graph": captured,
-    "torch.distributed.init_process_group": nothing, "torch.distributed.destroy_process_group": nothing, "cupy.float32": None,
-    "jax.devices": lambda: [types.SimpleNamespace(platform="gpu")],
-    "triton.cdiv": lambda a, b: -(-a // b), "triton.language.constexpr": int,
-}
-
-
-def module(name):
-    """Creates a module and its parent packages."""
-    if name not in sys.modules:
-        sys.modules[name] = types.ModuleType(name)
-        parent, _, own = name.rpartition(".")
-        if parent:
-            setattr(module(parent), own, sys.modules[name])
-    return sys.modules[name]
-
-
-for path, value in offered.items():
-    where, _, name = path.rpartition(".")
-    setattr(module(where), name, value)
+cuda = module("torch.cuda", Stream=Stream, stream=on, graph=captured, synchronize=Thing().synchronize, CUDAGraph=Thing,
+              current_stream=Default)
+# sigmoid: looks its kernel up at each call, so that tools that started later learn its name, too.
+module("torch", cuda=cuda, compile=unchanged, sigmoid=lambda *_: Thing()(kernel=driver().kernel(b"sigmoid")),
+       distributed=module("torch.distributed"))
+module("jax", jit=unchanged, devices=lambda: [types.SimpleNamespace(platform="gpu")], numpy=module("jax.numpy"))
+module("triton", language=module("triton.language"), jit=lambda function: Thing())
+module("cupy", cuda=Thing())
