@@ -4,7 +4,7 @@
 BENCH := $(BUILD)/bench
 
 .PHONY: bench-bins
-bench-bins: $(BENCH)/target $(BENCH)/libtarget.so $(BENCH)/loads $(BENCH)/floor $(GEN)/blocks.bpf.o
+bench-bins: $(BENCH)/target $(BENCH)/libtarget.so $(BENCH)/loads $(GEN)/blocks.bpf.o
 
 $(BENCH)/target $(BENCH)/loads: $(BENCH)/%: tests/bench/%.cpp
 	$(say) LINK $@
@@ -17,8 +17,3 @@ $(BENCH)/libtarget.so: tests/bench/target.cpp
 	$(say) LINK $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) -DAS_LIBRARY -shared -fPIC $< -o $@ -ldl
-
-$(BENCH)/floor: tests/bench/floor.cpp $(OBJ)/libgpusnoop.a
-	$(say) LINK $@
-	$(Q)mkdir -p $(@D)
-	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ $(LIBS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counterpart of stacks.cpp with stacks of Python frames: python_stacks.py LIBRARY"""
+"""Counterpart of "loads stacks" with stacks of Python frames: python_stacks.py LIBRARY"""
 import ctypes
 import sys
 import time

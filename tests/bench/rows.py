@@ -5,11 +5,12 @@ import dataclasses
 import os
 import pathlib
 import re
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build")).resolve()
 TOOLS = re.search(r"^TOOLS *:= *(.*)", (ROOT / "Makefile").read_text(), re.M)[1].split()
-FLOOR, BLOCKS_OBJECT = BUILD / "bench/floor", BUILD / "gen/blocks.bpf.o"
+FLOOR = sys.executable, "-B", pathlib.Path(__file__).with_name("floor.py"), BUILD / "gen/blocks.bpf.o"
 NCCL, RUNTIME = BUILD / "standin/libnccl.so.2", BUILD / "standin/libcudart.so.12"
 
 FUNCTION = "cuLaunchKernel"
@@ -82,7 +83,7 @@ def untraced(name, **fields):
 
 
 def empty(kind, label, where="$fast", **fields):
-    return Row(f"empty {label}{label_suffix(fields)}", (FLOOR, kind, "$pid", "$lib", where), **fields)
+    return Row(f"empty {label}{label_suffix(fields)}", (*FLOOR, "nothing", kind, "$pid", "$lib", where), **fields)
 
 
 def empty_entry(name, **fields):
@@ -146,7 +147,7 @@ BLOCKS = {
 
 
 def block(name):
-    return Row(f"blocks: {BLOCKS[name]}", (FLOOR, f"{BLOCKS_OBJECT}:{name}", "$pid", "$lib", "$fast"), floor="entry",
+    return Row(f"blocks: {BLOCKS[name]}", (*FLOOR, name, "entry", "$pid", "$lib", "$fast"), floor="entry",
                seconds=BURST_S, is_block=True)
 
 
