@@ -16,8 +16,9 @@ A case is a function with @case. It fails by raising an exception, and is skippe
 line with its progress; cases that take long are named while they run, and the seconds per file are printed at the end:
     ok NAME (0.8 s) [7/640]        FAIL NAME: reason [8/640]        skip NAME: reason [9/640]
 
-`make test` omits `long` cases: sanitized builds, and cases that take long or repeat another one with a different way of
-attaching or another option. `make test-all` runs them too. `make smoke TOOL=X` runs the three `smoke` cases of a tool.
+`make test` runs the cases listed in short.py. CI also runs the others, except the `long` ones: sanitized builds, and cases
+that take long or repeat another one with a different way of attaching or another option. `make test-all` runs all cases,
+and `make smoke TOOL=X` the three `smoke` cases of a tool.
 
 `gpu` marks cases that also work with a real GPU, i.e. without injected errors and without control over durations.
 tests/gpu/run runs them with GPUSNOOP_DEVICE set; their workload is then always the one that opens the driver by
@@ -39,6 +40,7 @@ import traceback
 
 import cgroupfs
 import leftovers
+import short
 import system
 
 root = pathlib.Path(__file__).resolve().parents[2]
@@ -55,7 +57,7 @@ at_end = []                         # functions called when the case ends, even 
 others_run = False                  # True if other cases may run at the same time
 on_device = "GPUSNOOP_DEVICE" in os.environ
 
-Case = collections.namedtuple("Case", "name function arguments timeout binary alone long gpu smoke")
+Case = collections.namedtuple("Case", "name function arguments timeout binary alone level gpu smoke")
 cases = []
 
 
@@ -71,6 +73,11 @@ class NotAlone(BaseException):
     """Aborts a case that must run alone. A BaseException, so that no case catches it."""
 
 
+def level(name, is_long):
+    return "short" if any(name == listed or name.startswith((f"{listed}[", f"{listed}.")) for listed in short.names()) \
+        else "long" if is_long else "medium"
+
+
 def must_be_alone():
     if others_run:
         raise NotAlone
@@ -79,7 +86,7 @@ def must_be_alone():
 def case(function=None, *, each=None, timeout=180, asan=False, alone=(), long=(), gpu=(), smoke=(), tool="cudalaunch"):
     """Registers a case of a tool. `each`: a dict of names to values; registers one case per value, which becomes the
     function's argument. `asan`: also run the sanitized build of the tool. `alone`: run while no other case does.
-    `long`: not part of make test. `gpu`: also run on a device. `smoke`: part of make smoke. `alone`, `long`, `gpu` and
+    `long`: only part of make test-all. `gpu`: also run on a device. `smoke`: part of make smoke. `alone`, `long`, `gpu` and
     `smoke` may list names in `each`."""
     if function is None:
         return lambda f: case(f, each=each, timeout=timeout, asan=asan, alone=alone, long=long, gpu=gpu, smoke=smoke,
@@ -92,10 +99,10 @@ def case(function=None, *, each=None, timeout=180, asan=False, alone=(), long=()
     for suffix, arguments in variants.items():
         name = f"{module}.{function.__name__}{suffix}"
         is_alone, is_long, on_gpu, is_smoke = (some is True or suffix[1:-1] in some for some in (alone, long, gpu, smoke))
-        cases.append(Case(name, function, arguments, timeout, build / tool, is_alone, is_long, on_gpu,
+        cases.append(Case(name, function, arguments, timeout, build / tool, is_alone, level(name, is_long), on_gpu,
                           is_smoke))
         if asan and (build / "asan" / tool).exists():
-            cases.append(Case(name + "[asan]", function, arguments, 3 * timeout, build / "asan" / tool, is_alone, True,
+            cases.append(Case(name + "[asan]", function, arguments, 3 * timeout, build / "asan" / tool, is_alone, "long",
                               False, False))
     return function
 
@@ -311,7 +318,7 @@ def results(wanted, at_once):
 
 def choose(patterns, which, alone, smoke):
     """Cases whose name contains one of the patterns, or the smoke cases of a tool. Without either: those selected by
-    `which` ("short", "long" or None for both) and `alone` (True, False or None for both). On a device, only cases
+    `which` (a level, or None for all) and `alone` (True, False or None for both). On a device, only cases
     marked gpu."""
     if on_device:
         return [c for c in cases if c.gpu and (not patterns or any(fnmatch.fnmatch(c.name, f"*{p}*") for p in patterns))]
@@ -319,12 +326,12 @@ def choose(patterns, which, alone, smoke):
         return [c for c in cases if any(p in c.name or fnmatch.fnmatch(c.name, p) for p in patterns)]
     if smoke:
         return [c for c in cases if c.smoke and c.binary == build / smoke]
-    return [c for c in cases if which in (None, "long" if c.long else "short") and alone in (None, c.alone)]
+    return [c for c in cases if which in (None, c.level) and alone in (None, c.alone)]
 
 
 def short_cases_of(tools, files):
     """Names of the cases of make test that try one of the tools or are in one of the files (without test_)."""
-    return [c.name for c in cases if not c.long and (c.binary.name in tools or c.name.partition(".")[0] in files)]
+    return [c.name for c in cases if c.level == "short" and (c.binary.name in tools or c.name.partition(".")[0] in files)]
 
 
 def result_line(chosen, out, place):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Command line of the runtime cases: runs all of them, or those whose name contains a pattern.
 
-    main.py [--short | --long] [--together | --alone]
+    main.py [--short | --medium | --long] [--together | --alone]
     main.py --smoke TOOL
     main.py --tools TOOL,... --files FILE,...   the short cases of these tools and of these files (tests/changed.py)
     main.py PATTERN...
 
---short: cases of make test. --long: the others. --together: cases that may run while others run. --alone: cases that
+--short: cases of make test. --medium: those that CI adds. --long: the others. --together: cases that may run while others run. --alone: cases that
 must run alone."""
 import argparse
 import importlib
@@ -22,9 +22,14 @@ for path in sorted(pathlib.Path(__file__).parent.glob("test_*.py")):
     if not harness.on_device or "gpu=" in path.read_text():
         importlib.import_module(path.stem)
 
+if unknown := [name for name in harness.short.names()
+               if not harness.on_device and not any(c.name == name or c.name.startswith((f"{name}[", f"{name}.")) for c in harness.cases)]:
+    sys.exit(f"short.py lists cases that do not exist: {', '.join(unknown)}")
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", dest="which", action="store_const", const="short")
+    parser.add_argument("--medium", dest="which", action="store_const", const="medium")
     parser.add_argument("--long", dest="which", action="store_const", const="long")
     parser.add_argument("--alone", action="store_true", default=None)
     parser.add_argument("--together", dest="alone", action="store_false")

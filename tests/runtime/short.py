@@ -35,7 +35,7 @@ SHORT = {
         registrations.names_are_cached user_stacks.equals_the_programs_own_stack user_stacks.without_frame_pointers
         python.every_frame python.by_line python.threads""",
     "losses, full tables and failures": """
-        events.lost_events_are_counted overflow.totals_stay_exact[launches] overflow.rows_are_freed left.launches
+        events.lost_events_are_counted overflow.totals_stay_exact overflow.rows_are_freed left.launches
         left.within_a_wait returns.launches allocs.table_is_full neighbours.more_graphs_than_the_table_has
         max_overhead.exact_below_the_limit forwarding.counts_launches_once forwarding.loses_no_returns
         overwritten.by_identical_bytes_while_mapped files.a_path_with_a_space forms.runtime_alone
@@ -49,9 +49,5 @@ SHORT = {
 }
 
 
-def listed():
-    return [name for names in SHORT.values() for name in names.split()]
-
-
-def matches(name, listed_name):
-    return name == listed_name or name.startswith((f"{listed_name}[", f"{listed_name}."))
+def names():
+    return [name for text in SHORT.values() for name in text.split()]
