@@ -6,7 +6,8 @@
     main.py --tools TOOL,... --files FILE,...   the short cases of these tools and of these files (tests/changed.py)
     main.py PATTERN...
 
---short: cases of make test. --medium: those that CI adds. --long: the others. --together: cases that may run while others run. --alone: cases that
+--short: cases of make test. --medium: those that CI adds. --long: the others. --together: cases that may run while
+others run. --alone: cases that
 must run alone."""
 import argparse
 import importlib

@@ -23,7 +23,7 @@ SHORT = {
     "processes, threads, forks and exec": """
         processes.a_child_alone processes.exec_of_other_programs processes.reused_pid threads.threads_have_their_own_names
         main_thread.exited_before_tracing main_thread.exec_by_another_thread allocs.executed filters.two_processes_of_three
-        filters.one_thread filters.last_target_ends_the_run late.short_lives late.tool_first[session]
+        filters.one_thread filters.last_target_ends_the_run late.short_lives late.tool_first
         started.from_the_first_call started.children_and_status held.each_way_to_attach held.tool_killed_while_the_program_waits
         life.signal_ends_with_a_report life.reader_exits life.nothing_left_after_sigkill""",
     "cgroups, containers and pods": """
