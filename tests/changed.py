@@ -23,7 +23,7 @@ def changed_files(base):
         except FileNotFoundError:
             sys.exit("git is not installed: it lists the changed files")
         except subprocess.CalledProcessError as error:
-            sys.exit(f"git cannot list the changed files: {error.stderr.strip()}")
+            sys.exit(f"git cannot list the changed files: {error.stderr.partition(chr(10))[0]}")
     paths = git("diff", "-z", "--name-only", base) + git("ls-files", "-z", "--others", "--exclude-standard")
     return {path for path in paths if path}
 
