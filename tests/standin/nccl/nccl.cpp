@@ -128,29 +128,17 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error)
     return ok;
 }
 
-NCCL_API ncclResult_t ncclCommUserRank(ncclComm_t comm, int* rank)
-{
-    if (!comm || comm->start_magic != magic)
-        return invalid_argument;
-    *rank = FIELD(comm, rank, 0);
-    return ok;
-}
-
-NCCL_API ncclResult_t ncclCommCount(ncclComm_t comm, int* count)
-{
-    if (!comm || comm->start_magic != magic)
-        return invalid_argument;
-    *count = FIELD(comm, ranks, 1);
-    return ok;
-}
-
-NCCL_API ncclResult_t ncclCommCuDevice(ncclComm_t comm, int* device)
-{
-    if (!comm || comm->start_magic != magic)
-        return invalid_argument;
-    *device = FIELD(comm, device, 2);
-    return ok;
-}
+#define QUERY(name, field, number)                                                                                     \
+    NCCL_API ncclResult_t name(ncclComm_t comm, int* out)                                                              \
+    {                                                                                                                  \
+        if (!comm || comm->start_magic != magic)                                                                       \
+            return invalid_argument;                                                                                   \
+        *out = FIELD(comm, field, number);                                                                             \
+        return ok;                                                                                                     \
+    }
+QUERY(ncclCommUserRank, rank, 0)
+QUERY(ncclCommCount, ranks, 1)
+QUERY(ncclCommCuDevice, device, 2)
 
 NCCL_API ncclResult_t ncclGetVersion(int* version)
 {
@@ -173,40 +161,27 @@ ncclResult_t ncclGroupSimulateEnd(void*)
     return ok;
 }
 
-ncclResult_t ncclAllReduce(const void*, void*, size_t, int, int, ncclComm_t comm, CUstream_st*)
-{
-    return enqueue(comm);
-}
-
-ncclResult_t ncclReduce(const void*, void*, size_t, int, int, int, ncclComm_t comm, CUstream_st*)
-{
-    return enqueue(comm);
-}
-
-ncclResult_t ncclBroadcast(const void*, void*, size_t, int, int, ncclComm_t comm, CUstream_st*)
-{
-    return enqueue(comm);
-}
+// The parameters before the communicator.
+#define OPERATION(name, ...)                                                                                           \
+    ncclResult_t name(__VA_ARGS__, ncclComm_t comm, CUstream_st*)                                                      \
+    {                                                                                                                  \
+        return enqueue(comm);                                                                                          \
+    }
+OPERATION(ncclAllReduce, const void*, void*, size_t, int, int)
+OPERATION(ncclReduce, const void*, void*, size_t, int, int, int)
+OPERATION(ncclBroadcast, const void*, void*, size_t, int, int)
+OPERATION(ncclAllGather, const void*, void*, size_t, int)
+OPERATION(ncclReduceScatter, const void*, void*, size_t, int, int)
+OPERATION(ncclAlltoAll, const void*, void*, size_t, int)
+OPERATION(ncclGather, const void*, void*, size_t, int, int)
+OPERATION(ncclScatter, const void*, void*, size_t, int, int)
+OPERATION(ncclSend, const void*, size_t, int, int)
+OPERATION(ncclRecv, void*, size_t, int, int)
 
 // Calls ncclBroadcast, as in NCCL 2.3 to 2.29.
 ncclResult_t ncclBcast(void* buffer, size_t count, int type, int root, ncclComm_t comm, CUstream_st* stream)
 {
     return ncclBroadcast(buffer, buffer, count, type, root, comm, stream);
-}
-
-ncclResult_t ncclAllGather(const void*, void*, size_t, int, ncclComm_t comm, CUstream_st*)
-{
-    return enqueue(comm);
-}
-
-ncclResult_t ncclReduceScatter(const void*, void*, size_t, int, int, ncclComm_t comm, CUstream_st*)
-{
-    return enqueue(comm);
-}
-
-ncclResult_t ncclAlltoAll(const void*, void*, size_t, int, ncclComm_t comm, CUstream_st*)
-{
-    return enqueue(comm);
 }
 
 // Exists in RCCL only.
@@ -218,24 +193,4 @@ ncclResult_t ncclAllToAll(const void* from, void* to, size_t count, int type, nc
         ncclRecv(to, count, type, peer, comm, stream);
     }
     return ncclGroupEnd();
-}
-
-ncclResult_t ncclGather(const void*, void*, size_t, int, int, ncclComm_t comm, CUstream_st*)
-{
-    return enqueue(comm);
-}
-
-ncclResult_t ncclScatter(const void*, void*, size_t, int, int, ncclComm_t comm, CUstream_st*)
-{
-    return enqueue(comm);
-}
-
-ncclResult_t ncclSend(const void*, size_t, int, int, ncclComm_t comm, CUstream_st*)
-{
-    return enqueue(comm);
-}
-
-ncclResult_t ncclRecv(void*, size_t, int, int, ncclComm_t comm, CUstream_st*)
-{
-    return enqueue(comm);
 }

@@ -110,16 +110,14 @@ std::optional<bool> read_figure(const std::string& word, std::istringstream& wor
         Memory& memory = device.memory.emplace();
         return read_numbers(words, memory.total, memory.used, memory.reserved);
     }
-    if (word == "utilization")
-        return read_numbers(words, device.utilization.emplace());
-    if (word == "power")
-        return read_numbers(words, device.power.emplace());
-    if (word == "slices")
-        return read_numbers(words, device.slices.emplace());
-    if (word == "minor")
-        return read_numbers(words, device.minor.emplace());
-    if (word == "mig")
-        return read_numbers(words, device.mig.emplace());
+    static const std::map<std::string, std::optional<uint32_t> Device::*> figures = {
+        {"utilization", &Device::utilization},
+        {"power", &Device::power},
+        {"slices", &Device::slices},
+        {"minor", &Device::minor},
+        {"mig", &Device::mig}};
+    if (const auto figure = figures.find(word); figure != figures.end())
+        return read_numbers(words, (device.*figure->second).emplace());
     return std::nullopt;
 }
 
@@ -159,14 +157,10 @@ bool read_line(const std::string& line, Answers& answers, unsigned& device)
         answers.devices[index].fails[value] = code;
         return queries.contains(value);
     }
-    if (word == "element")
-        return static_cast<bool>(words >> answers.element);
-    if (word == "grow")
-        return static_cast<bool>(words >> answers.grow);
-    if (word == "claim")
-        return static_cast<bool>(words >> answers.claim);
-    if (word == "need")
-        return static_cast<bool>(words >> answers.need);
+    static const std::map<std::string, int64_t Answers::*> numbers = {
+        {"element", &Answers::element}, {"grow", &Answers::grow}, {"claim", &Answers::claim}, {"need", &Answers::need}};
+    if (const auto number = numbers.find(word); number != numbers.end())
+        return static_cast<bool>(words >> answers.*number->second);
     if (word == "stale")
         return answers.stale = true;
     if (word == "hang")

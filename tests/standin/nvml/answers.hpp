@@ -9,6 +9,8 @@
 #include <vector>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
+// Exports a function by another name, too.
+#define ALIAS(result, name, parameters, of) EXPORT result name parameters __attribute__((alias(#of)));
 
 // nvmlReturn_t
 enum Result {
@@ -73,8 +75,7 @@ struct Answers {
     int driver[3] = {550, 54, 15};
     int newest = 3; // newest version suffix (_v3) of the process lists
     int init = ok;
-    unsigned element = 0, grow = 0;
-    int64_t claim = -1, need = -1;
+    int64_t element = 0, grow = 0, claim = -1, need = -1;
     bool stale = false;
     bool hang = false;
     std::map<unsigned, Device> devices;

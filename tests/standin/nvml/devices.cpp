@@ -89,10 +89,7 @@ EXPORT int nvmlDeviceGetPciInfo(void* handle, PciInfo* info)
 {
     return pci_info(handle, info, 36);
 }
-EXPORT int nvmlDeviceGetPciInfo_v2(void* handle, PciInfo* info)
-{
-    return pci_info(handle, info, 36);
-}
+ALIAS(int, nvmlDeviceGetPciInfo_v2, (void*, PciInfo*), nvmlDeviceGetPciInfo)
 EXPORT int nvmlDeviceGetPciInfo_v3(void* handle, PciInfo* info)
 {
     return pci_info(handle, info, sizeof(*info));

@@ -61,7 +61,9 @@ int list(const char* name, int suffix, void* handle, unsigned* count, void* info
     });
 }
 
-int init()
+} // namespace
+
+EXPORT int nvmlInit()
 {
     const int result = read_answers().init;
     if (result == ok && opened++ == 0)
@@ -69,7 +71,12 @@ int init()
     return result;
 }
 
-int device_count(unsigned* count)
+EXPORT int nvmlShutdown()
+{
+    return opened > 0 ? opened--, ok : uninitialized;
+}
+
+EXPORT int nvmlDeviceGetCount(unsigned* count)
 {
     if (!opened)
         return uninitialized;
@@ -78,7 +85,7 @@ int device_count(unsigned* count)
     return ok;
 }
 
-int device_handle(unsigned index, void** handle)
+EXPORT int nvmlDeviceGetHandleByIndex(unsigned index, void** handle)
 {
     if (!opened)
         return uninitialized;
@@ -92,36 +99,9 @@ int device_handle(unsigned index, void** handle)
     return ok;
 }
 
-} // namespace
-
-EXPORT int nvmlInit()
-{
-    return init();
-}
-EXPORT int nvmlInit_v2()
-{
-    return init();
-}
-EXPORT int nvmlShutdown()
-{
-    return opened > 0 ? opened--, ok : uninitialized;
-}
-EXPORT int nvmlDeviceGetCount(unsigned* count)
-{
-    return device_count(count);
-}
-EXPORT int nvmlDeviceGetCount_v2(unsigned* count)
-{
-    return device_count(count);
-}
-EXPORT int nvmlDeviceGetHandleByIndex(unsigned index, void** handle)
-{
-    return device_handle(index, handle);
-}
-EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** handle)
-{
-    return device_handle(index, handle);
-}
+ALIAS(int, nvmlInit_v2, (), nvmlInit)
+ALIAS(int, nvmlDeviceGetCount_v2, (unsigned*), nvmlDeviceGetCount)
+ALIAS(int, nvmlDeviceGetHandleByIndex_v2, (unsigned, void**), nvmlDeviceGetHandleByIndex)
 
 EXPORT int nvmlSystemGetDriverVersion(char* version, unsigned length)
 {
@@ -133,35 +113,21 @@ EXPORT int nvmlSystemGetDriverVersion(char* version, unsigned length)
 
 EXPORT const char* nvmlErrorString(int result)
 {
-    switch (result) {
-    case ok:
-        return "Success";
-    case not_supported:
-        return "Not Supported";
-    case driver_not_loaded:
-        return "Driver Not Loaded";
-    case gpu_is_lost:
-        return "GPU is lost";
-    case version_mismatch:
-        return "Driver/library version mismatch";
-    default:
-        return "Unknown Error";
-    }
+    static const std::map<int, const char*> texts = {{ok, "Success"},
+                                                     {not_supported, "Not Supported"},
+                                                     {driver_not_loaded, "Driver Not Loaded"},
+                                                     {gpu_is_lost, "GPU is lost"},
+                                                     {version_mismatch, "Driver/library version mismatch"}};
+    const auto found = texts.find(result);
+    return found == texts.end() ? "Unknown Error" : found->second;
 }
 
-#define LISTS(function, name)                                                                                          \
+#define LIST(function, suffix, name)                                                                                   \
     EXPORT int function(void* device, unsigned* count, void* infos)                                                    \
     {                                                                                                                  \
-        return list(name, 1, device, count, infos);                                                                    \
-    }                                                                                                                  \
-    EXPORT int function##_v2(void* device, unsigned* count, void* infos)                                               \
-    {                                                                                                                  \
-        return list(name, 2, device, count, infos);                                                                    \
-    }                                                                                                                  \
-    EXPORT int function##_v3(void* device, unsigned* count, void* infos)                                               \
-    {                                                                                                                  \
-        return list(name, 3, device, count, infos);                                                                    \
+        return list(name, suffix, device, count, infos);                                                               \
     }
+#define LISTS(function, name) LIST(function, 1, name) LIST(function##_v2, 2, name) LIST(function##_v3, 3, name)
 
 LISTS(nvmlDeviceGetComputeRunningProcesses, "compute")
 LISTS(nvmlDeviceGetGraphicsRunningProcesses, "graphics")
