@@ -78,13 +78,12 @@ struct NodeCounts {
 // A graph or executable graph that the driver returned to this process. Handles are reused, so an object is identified
 // by its handle and generation. The first graph with a handle has generation 1, and so does the first executable graph.
 struct GraphRecord {
-    bool is_exec = false, captured = false, body = false, destroyed = false;
+    bool is_exec = false, captured = false, destroyed = false;
     uintptr_t handle = 0;
     uint64_t generation = 0;
     uintptr_t graph = 0; // the graph that this object was instantiated or cloned from
     uint64_t graph_generation = 0;
     NodeCounts counts{};
-    uint64_t disabled = 0; // disabled kernels among `counts`
     uint64_t launches = 0, failed_launches = 0, uploads = 0, set_params = 0, updates = 0, failed_updates = 0;
     unsigned update_result = 0; // result of the last update
 };

@@ -130,19 +130,23 @@ $(SB)/cupti/libcupti.so: $(call standin_objects,cupti,cupti) $(S)/cupti/exports.
 	$(Q)$(CXX) -shared -o $@ $(filter %.o,$^) -Wl,-soname,$(@F) -Wl,--version-script=$(S)/cupti/exports.map \
 	    $(STANDIN_SHARED)
 
-# The workload: two files depend on the runtime that it is linked with; the others are common.
-STANDIN_BY_FORM := kernels.cpp runtime_symbols.cpp
-STANDIN_COMMON  := $(filter-out $(addprefix %/,$(STANDIN_BY_FORM:.cpp=.o)),$(call standin_objects,workload,workload))
-standin_form     = $(addprefix $(SB)/obj/workload-$(1)/,$(STANDIN_BY_FORM:.cpp=.o))
+# The workload: kernels and a table of functions depend on the runtime that it is linked with; the rest is common.
+STANDIN_COMMON  := $(filter-out %/kernels.o,$(call standin_objects,workload,workload))
+standin_form     = $(addprefix $(SB)/obj/workload-$(1)/,kernels.o functions.o)
 $(foreach f,$(notdir $(STANDIN_COMMON)),$(eval \
     $(call standin_compile,$(SB)/obj/workload/$(f),$(S)/workload/$(f:.o=.cpp),-fPIE)))
-# $(call standin_variant,NAME,FLAGS)
-standin_variant  = $(foreach f,$(STANDIN_BY_FORM),$(eval \
-                   $(call standin_compile,$(SB)/obj/workload-$(1)/$(f:.cpp=.o),$(S)/workload/$(f),$(2))))
-$(call standin_variant,12,-fPIE -DRUNTIME_MAJOR=12)
-$(call standin_variant,13,-fPIE -DRUNTIME_MAJOR=13)
-$(call standin_variant,nopie,-fno-pie -DRUNTIME_MAJOR=12)
-$(call standin_variant,none,-fPIE -DRUNTIME_MAJOR=0)
+# $(call standin_variant,NAME,RUNTIME'S MAJOR VERSION,FLAGS)
+define standin_variant
+$(call standin_compile,$(SB)/obj/workload-$(1)/kernels.o,$(S)/workload/kernels.cpp,-DRUNTIME_MAJOR=$(2) $(3))
+$(call standin_compile,$(SB)/obj/workload-$(1)/functions.o,$(SB)/obj/workload-$(1)/functions.cpp,$(3))
+$(SB)/obj/workload-$(1)/functions.cpp: $(S)/runtime/defaults.py $(S)/runtime_exports.txt
+	@mkdir -p $$(@D)
+	$$(Q)python3 $$< functions $(2) $(S)/runtime_exports.txt > $$@
+endef
+$(eval $(call standin_variant,12,12,-fPIE))
+$(eval $(call standin_variant,13,13,-fPIE))
+$(eval $(call standin_variant,nopie,12,-fno-pie))
+$(eval $(call standin_variant,none,0,-fPIE))
 
 STANDIN_LINK = $(Q)$(CXX) -o $@ $(filter %.o,$^) -Wl,--no-as-needed $(filter %.a,$^) $(filter $(SB)/lib%.so.1 \
                $(SB)/lib%.so.12 $(SB)/lib%.so.13,$^) -Wl,-rpath,'$$ORIGIN' -Wl,--build-id

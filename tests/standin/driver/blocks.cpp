@@ -2,8 +2,6 @@
 // The map of all allocations and other objects, except physical memory.
 #include "memory.hpp"
 
-#include "../abi_memory.hpp"
-
 #include <bit>
 #include <cstdlib>
 #include <unordered_map>
@@ -87,9 +85,11 @@ auto remove(std::unordered_map<uintptr_t, Block>::iterator found, Reason reason)
     return blocks.erase(found);
 }
 
-bool is_one_of(Type type, Types set)
+// Requires memory_lock.
+auto find(uintptr_t value, Types set)
 {
-    return set & types(type);
+    auto found = blocks.find(value & ~ignored_bits);
+    return found != blocks.end() && set & types(found->second.type) ? found : blocks.end();
 }
 
 } // namespace
@@ -138,27 +138,25 @@ int allocate(Type type, uintptr_t* out, size_t bytes)
 
 int release(uintptr_t value, Types set, int unknown)
 {
-    if (int result = begin(Class::free))
-        return result;
-    std::lock_guard hold(memory_lock);
-    auto found = blocks.find(value & ~ignored_bits);
-    if (found == blocks.end() || !is_one_of(found->second.type, set))
-        return unknown;
-    remove(found, Reason::freed);
-    return success;
+    return locked_call(Class::free, memory_lock, [&]() -> int {
+        auto found = find(value, set);
+        if (found == blocks.end())
+            return unknown;
+        remove(found, Reason::freed);
+        return success;
+    });
 }
 
 bool exists(uintptr_t value, Types set)
 {
     std::lock_guard hold(memory_lock);
-    auto found = blocks.find(value & ~ignored_bits);
-    return found != blocks.end() && is_one_of(found->second.type, set);
+    return find(value, set) != blocks.end();
 }
 
 size_t bytes_at(uintptr_t start)
 {
     std::lock_guard hold(memory_lock);
-    auto found = blocks.find(start & ~ignored_bits);
+    auto found = find(start, ~0u);
     return found == blocks.end() ? 0 : found->second.held.bytes;
 }
 
@@ -172,31 +170,3 @@ void release_all(const Context* owner)
 }
 
 } // namespace standin
-
-using namespace standin;
-
-DRIVER(cuMemGetInfo_v2)(size_t* available, size_t* total)
-{
-    if (!current_context())
-        return invalid_context;
-    std::lock_guard hold(memory_lock);
-    *available = device_memory - in_use(current_context()->device);
-    *total = device_memory;
-    return success;
-}
-
-// A linear search: programs rarely call this.
-DRIVER(cuMemGetAddressRange_v2)(uintptr_t* base, size_t* bytes, uintptr_t address)
-{
-    std::lock_guard hold(memory_lock);
-    for (const auto& [start, block] : blocks) {
-        if (address - start >= block.held.bytes || row_of(block.type).from == From::handles)
-            continue;
-        if (base)
-            *base = start;
-        if (bytes)
-            *bytes = block.held.bytes;
-        return success;
-    }
-    return not_found;
-}

@@ -9,7 +9,6 @@ using namespace standin;
 namespace {
 
 enum { mode_global = 0, mode_relaxed = 2 };
-enum { external = 1 }; // flag of cuEventRecordWithFlags and cuStreamWaitEvent: the call becomes a node
 
 void add_stream(Stream* stream, const std::shared_ptr<Capture>& capture, const Clock& known)
 {
@@ -35,12 +34,6 @@ int invalidate(Capture& capture, int result)
     return result;
 }
 
-void merge(Clock& into, const Clock& more)
-{
-    for (auto [stream, position] : more)
-        into[stream] = std::max(into[stream], position);
-}
-
 bool all_joined(const Capture& capture)
 {
     const Clock& origin = capture.streams.at(capture.origin);
@@ -55,26 +48,24 @@ bool all_joined(const Capture& capture)
 
 int begin_capture(Stream* stream, int mode, Handle* to = nullptr)
 {
-    if (int result = begin(Class::graph_call))
-        return result;
-    if (!is_object(stream))
-        return capture_unsupported;
-    std::lock_guard hold(graph_lock);
-    if (stream->capture)
-        return illegal_state;
-    auto graph = to ? find_graph(*to) : make_graph();
-    if (!graph)
-        return invalid_value;
-    add_stream(stream, std::make_shared<Capture>(Capture{graph, !to, stream, mode, gettid(), false, false, {}}), {});
-    return success;
+    return locked_call(Class::graph_call, graph_lock, [&]() -> int {
+        if (!is_object(stream))
+            return capture_unsupported;
+        if (stream->capture)
+            return illegal_state;
+        auto graph = to ? find_graph(*to) : make_graph();
+        if (!graph)
+            return invalid_value;
+        add_stream(stream, std::make_shared<Capture>(Capture{graph, !to, stream, mode, gettid(), false, false, {}}),
+                   {});
+        return success;
+    });
 }
 
 int end_capture(Stream* stream, Handle* out)
 {
     if (int result = begin(Class::graph_call))
         return result;
-    if (!out)
-        return invalid_value;
     *out = 0;
     std::lock_guard hold(graph_lock);
     auto capture = is_object(stream) ? stream->capture : nullptr;
@@ -99,26 +90,12 @@ int end_capture(Stream* stream, Handle* out)
     return success;
 }
 
-int capture_info(Stream* stream, int* status, uint64_t* id, Handle* graph)
-{
-    std::lock_guard hold(graph_lock);
-    auto capture = is_object(stream) ? stream->capture : nullptr;
-    *status = !capture ? 0 : capture->invalid ? 2 : 1;
-    if (capture && id)
-        *id = reinterpret_cast<uintptr_t>(capture.get());
-    if (graph)
-        *graph = capture ? capture->graph->record->handle : 0;
-    return success;
-}
-
-int record_event(Event* event, Stream* stream, unsigned flags)
+int record_event(Event* event, Stream* stream)
 {
     if (int result = admit())
         return result;
     if (!event)
         return invalid_handle;
-    if (capturing(stream) && flags & external)
-        return record(stream, {.type = NodeType::event_record});
     std::lock_guard hold(graph_lock);
     auto capture = is_object(stream) ? stream->capture : nullptr;
     if (capture && capture->invalid)
@@ -129,25 +106,30 @@ int record_event(Event* event, Stream* stream, unsigned flags)
     return success;
 }
 
-int wait_event(Stream* stream, Event& event)
+int wait_event(Stream* stream, Event* event)
 {
+    if (!event)
+        return invalid_handle;
+    if (int result = begin(Class::sync))
+        return result;
     std::lock_guard hold(graph_lock);
     auto mine = is_object(stream) ? stream->capture : nullptr;
-    auto other = event.capture;
+    auto other = event->capture;
     if (other && other->ended)
         return captured_event;
     if ((mine && mine->invalid) || (other && other->invalid))
         return capture_invalidated;
     if (!other)
-        return mine && event.recorded ? invalidate(*mine, capture_isolation) : success;
+        return mine && event->recorded ? invalidate(*mine, capture_isolation) : success;
     if (!mine && !is_object(stream))
         return invalidate(*other, capture_implicit);
     if (!mine)
-        add_stream(stream, other, event.known);
+        add_stream(stream, other, event->known);
     else if (mine != other)
         return invalidate(*mine, invalidate(*other, capture_merge));
     else
-        merge(mine->streams[stream], event.known);
+        for (auto [known, position] : event->known)
+            mine->streams[stream][known] = std::max(mine->streams[stream][known], position);
     return success;
 }
 
@@ -211,77 +193,19 @@ CONTROL(int, standin_is_capturing)(const Stream* stream)
     return capturing(stream);
 }
 
-DRIVER(cuStreamBeginCapture)(Stream* stream)
-{
-    return begin_capture(stream, mode_global);
-}
-DRIVER(cuStreamBeginCapture_v2)(Stream* stream, int mode)
-{
-    return begin_capture(stream, mode);
-}
-DRIVER(cuStreamBeginCaptureToGraph)(Stream* stream, Handle graph, const void*, const void*, size_t, int mode)
-{
-    return begin_capture(stream, mode, &graph);
-}
-DRIVER(cuStreamEndCapture)(Stream* stream, Handle* out)
-{
-    return end_capture(stream, out);
-}
-DRIVER(cuThreadExchangeStreamCaptureMode)(int* mode)
-{
-    static thread_local int current = mode_global;
-    if (!mode)
-        return invalid_value;
-    std::swap(*mode, current);
-    return success;
-}
+RETURNS(cuStreamBeginCapture, (Stream * stream), begin_capture(stream, mode_global))
+RETURNS(cuStreamBeginCapture_v2, (Stream * stream, int mode), begin_capture(stream, mode))
+RETURNS(cuStreamBeginCaptureToGraph, (Stream * stream, Handle graph, const void*, const void*, size_t, int mode),
+        begin_capture(stream, mode, &graph))
+RETURNS(cuStreamEndCapture, (Stream * stream, Handle* out), end_capture(stream, out))
 
 DRIVER(cuStreamIsCapturing)(Stream* stream, int* status)
 {
-    return capture_info(stream, status, nullptr, nullptr);
-}
-DRIVER(cuStreamGetCaptureInfo)(Stream* stream, int* status, uint64_t* id)
-{
-    return capture_info(stream, status, id, nullptr);
-}
-DRIVER(cuStreamGetCaptureInfo_v2)
-(Stream* stream, int* status, uint64_t* id, Handle* graph, const void**, size_t* dependencies)
-{
-    if (dependencies)
-        *dependencies = 0;
-    return capture_info(stream, status, id, graph);
-}
-DRIVER(cuStreamGetCaptureInfo_v3)
-(Stream* stream, int* status, uint64_t* id, Handle* graph, const void**, const void**, size_t* dependencies)
-{
-    if (dependencies)
-        *dependencies = 0;
-    return capture_info(stream, status, id, graph);
+    *status = !capturing(stream) ? 0 : invalidated(stream) ? 2 : 1;
+    return success;
 }
 
-DRIVER(cuEventRecord)(Event* event, Stream* stream)
-{
-    return record_event(event, stream, 0);
-}
-DRIVER(cuEventRecordWithFlags)(Event* event, Stream* stream, unsigned flags)
-{
-    return record_event(event, stream, flags);
-}
-DRIVER(cuStreamWaitEvent)(Stream* stream, Event* event, unsigned flags)
-{
-    if (!event)
-        return invalid_handle;
-    if (int result = begin(Class::sync))
-        return result;
-    if (capturing(stream) && flags & external)
-        return record(stream, {.type = NodeType::event_wait});
-    return wait_event(stream, *event);
-}
-DRIVER(cuEventSynchronize)(Event* event)
-{
-    return query_event(event);
-}
-DRIVER(cuEventQuery)(Event* event)
-{
-    return query_event(event);
-}
+RETURNS(cuEventRecord, (Event * event, Stream* stream), record_event(event, stream))
+RETURNS(cuStreamWaitEvent, (Stream * stream, Event* event, unsigned), wait_event(stream, event))
+RETURNS(cuEventSynchronize, (Event * event), query_event(event))
+RETURNS(cuEventQuery, (Event * event), query_event(event))

@@ -23,7 +23,6 @@ struct Capture {
 };
 
 struct Event {
-    unsigned flags = 0;
     bool recorded = false;
     std::shared_ptr<Capture> capture{}; // the capture that last recorded this event, if any
     Clock known{};

@@ -4,6 +4,7 @@
 
 #include "memory.hpp"
 
+#include <algorithm>
 #include <array>
 #include <unordered_map>
 
@@ -14,58 +15,40 @@ constinit std::mutex graph_lock;
 namespace {
 
 // Never destroyed: programs destroy graphs in their own destructors. Graphs and executable graphs get their handles
-// from one range, like pointers to heap objects.
-template<class T>
-using Live = std::unordered_map<Handle, std::shared_ptr<T>>;
-auto& graphs = *new Live<Graph>;
-auto& execs = *new Live<GraphExec>;
+// from one range, like pointers to heap objects. Arrays are indexed by is_exec.
+auto& live = *new std::array<std::unordered_map<Handle, std::shared_ptr<Graph>>, 2>;
 auto& handles = *new Arena(0x560000000000, 256);
-auto& generations = *new std::array<std::unordered_map<Handle, uint64_t>, 2>; // indexed by is_exec
+auto& generations = *new std::array<std::unordered_map<Handle, uint64_t>, 2>;
 auto& ledger = *new std::vector<std::shared_ptr<GraphRecord>>;
 
-template<class T>
-std::shared_ptr<T> make(Live<T>& live, bool is_exec)
+std::shared_ptr<Graph> find(bool is_exec, Handle handle)
 {
-    auto object = std::make_shared<T>();
-    Handle handle = handles.take(1).address;
-    object->record = std::make_shared<GraphRecord>(GraphRecord{.is_exec = is_exec, .handle = handle});
-    return live[handle] = object;
+    auto found = live[is_exec].find(handle);
+    return found == live[is_exec].end() ? nullptr : found->second;
 }
 
-template<class T>
-std::shared_ptr<T> find(const Live<T>& live, Handle handle)
+void update_counts(const Graph& graph)
 {
-    auto found = live.find(handle);
-    return found == live.end() ? nullptr : found->second;
+    GraphRecord& r = *graph.record;
+    r.counts = counts_of(graph.nodes);
 }
 
-template<class T>
-void remove(Live<T>& live, Handle handle)
+int destroy(bool is_exec, Handle handle)
 {
-    live.erase(handle);
-    handles.give_back({handle, 256});
-}
-
-void add_to_ledger(const std::shared_ptr<GraphRecord>& record)
-{
-    record->generation = ++generations[record->is_exec][record->handle];
-    ledger.push_back(record);
-}
-
-template<class T>
-void update_counts(const T& object)
-{
-    GraphRecord& r = *object.record;
-    r.counts = counts_of(object.nodes);
-    r.disabled = 0;
-    for (const Node& node : object.nodes)
-        r.disabled += node.type == NodeType::kernel && !node.enabled && !node.destroyed;
+    auto graph = find(is_exec, handle);
+    if (!graph)
+        return invalid_value;
+    update_counts(*graph);
+    graph->record->destroyed = true;
+    for (const Node& node : graph->nodes)
+        for (Handle body : node.bodies)
+            destroy_graph(body);
+    drop(*graph);
+    return success;
 }
 
 NodeCounts counts_of(const Node& node)
 {
-    if (node.destroyed)
-        return {};
     switch (node.type) {
     case NodeType::kernel:
         return {.kernels = 1};
@@ -95,76 +78,67 @@ NodeCounts counts_of(const Nodes& nodes)
     return counts;
 }
 
-std::shared_ptr<Graph> make_graph()
+std::shared_ptr<Graph> make_graph(bool is_exec)
 {
-    return make(graphs, false);
+    auto graph = std::make_shared<Graph>();
+    Handle handle = handles.take(1).address;
+    graph->record = std::make_shared<GraphRecord>(GraphRecord{.is_exec = is_exec, .handle = handle});
+    return live[is_exec][handle] = graph;
 }
-std::shared_ptr<GraphExec> make_exec()
+
+Handle publish(Graph& graph)
 {
-    return make(execs, true);
+    GraphRecord& r = *graph.record;
+    r.generation = ++generations[r.is_exec][r.handle];
+    ledger.push_back(graph.record);
+    return r.handle;
 }
-void publish(Graph& graph)
-{
-    add_to_ledger(graph.record);
-}
-void publish(GraphExec& exec)
-{
-    add_to_ledger(exec.record);
-}
+
 void drop(Graph& graph)
 {
-    remove(graphs, graph.record->handle);
+    Handle handle = graph.record->handle;
+    live[graph.record->is_exec].erase(handle);
+    handles.give_back({handle, 256});
 }
+
 std::shared_ptr<Graph> find_graph(Handle handle)
 {
-    return find(graphs, handle);
-}
-std::shared_ptr<GraphExec> find_exec(Handle handle)
-{
-    return find(execs, handle);
+    return find(false, handle);
 }
 
-bool destroy_graph(Handle handle)
+std::shared_ptr<Graph> find_exec(Handle handle)
 {
-    auto graph = find_graph(handle);
-    if (!graph)
-        return false;
-    update_counts(*graph);
-    graph->record->destroyed = true;
-    for (const Node& node : graph->nodes)
-        for (Handle body : node.bodies)
-            destroy_graph(body);
-    remove(graphs, handle);
-    return true;
+    return find(true, handle);
 }
 
-bool destroy_exec(Handle handle)
+int destroy_graph(Handle handle)
 {
-    auto exec = find_exec(handle);
-    if (!exec)
-        return false;
-    update_counts(*exec);
-    exec->record->destroyed = true;
-    remove(execs, handle);
-    return true;
+    return destroy(false, handle);
+}
+
+int destroy_exec(Handle handle)
+{
+    return destroy(true, handle);
 }
 
 Nodes copy_of(const Nodes& nodes)
 {
     Nodes copy;
-    for (const Node& node : nodes)
-        if (!node.destroyed) {
-            copy.push_back(node);
-            copy.back().graph = nullptr;
-            copy.back().bodies.clear();
-            copy.back().origin = &node;
-        }
+    for (const Node& node : nodes) {
+        copy.push_back(node);
+        copy.back().bodies.clear();
+        copy.back().origin = &node;
+    }
     return copy;
+}
+
+std::shared_ptr<Contents> contents_of(const Graph& graph)
+{
+    return std::make_shared<Contents>(Contents{copy_of(graph.nodes), counts_of(graph.nodes)});
 }
 
 void append(Graph& graph, Node node, Node** out)
 {
-    node.graph = &graph;
     graph.nodes.push_back(std::move(node));
     if (out)
         *out = &graph.nodes.back();
@@ -198,20 +172,16 @@ CONTROL(uint64_t, standin_graph_kernels)(Handle handle)
 {
     std::lock_guard hold(graph_lock);
     auto exec = find_exec(handle);
-    if (!exec)
-        return 0;
-    update_counts(*exec);
-    return exec->record->counts.kernels - exec->record->disabled;
+    return exec ? counts_of(exec->nodes).kernels : 0;
 }
 
 // Calls `each` for every graph and executable graph ever created, in order of creation.
 CONTROL(void, standin_graphs)(void (*each)(const GraphRecord*, void*), void* argument)
 {
     std::lock_guard hold(graph_lock);
-    for (const auto& [handle, graph] : graphs)
-        update_counts(*graph);
-    for (const auto& [handle, exec] : execs)
-        update_counts(*exec);
+    for (const auto& of_type : live)
+        for (const auto& [handle, graph] : of_type)
+            update_counts(*graph);
     for (const auto& record : ledger)
         each(record.get(), argument);
 }
@@ -225,66 +195,47 @@ CONTROL(void, standin_forget_graphs)()
 
 DRIVER(cuGraphCreate)(Handle* out, unsigned)
 {
-    if (int result = begin(Class::graph_call))
-        return result;
-    if (!out)
-        return invalid_value;
-    std::lock_guard hold(graph_lock);
-    auto graph = make_graph();
-    publish(*graph);
-    *out = graph->record->handle;
-    return success;
+    return locked_call(Class::graph_call, graph_lock, [&] {
+        *out = publish(*make_graph());
+        return success;
+    });
 }
 
 DRIVER(cuGraphClone)(Handle* out, Handle from)
 {
-    if (int result = begin(Class::graph_call))
-        return result;
-    std::lock_guard hold(graph_lock);
-    auto original = find_graph(from);
-    if (!out || !original)
-        return invalid_value;
-    auto graph = make_graph();
-    for (Node& node : copy_of(original->nodes)) {
-        node.origin = nullptr;
-        append(*graph, std::move(node));
-    }
-    graph->record->graph = from;
-    graph->record->graph_generation = original->record->generation;
-    publish(*graph);
-    *out = graph->record->handle;
-    return success;
+    return locked_call(Class::graph_call, graph_lock, [&]() -> int {
+        auto original = find_graph(from);
+        if (!original)
+            return invalid_value;
+        auto graph = make_graph();
+        for (Node& node : copy_of(original->nodes)) {
+            node.origin = nullptr;
+            append(*graph, std::move(node));
+        }
+        graph->record->graph = from;
+        graph->record->graph_generation = original->record->generation;
+        *out = publish(*graph);
+        return success;
+    });
 }
 
-DRIVER(cuGraphDestroy)(Handle graph)
-{
-    if (int result = begin(Class::graph_call))
-        return result;
-    std::lock_guard hold(graph_lock);
-    return destroy_graph(graph) ? success : invalid_value;
-}
+RETURNS(cuGraphDestroy, (Handle graph),
+        locked_call(Class::graph_call, graph_lock, [&] { return destroy_graph(graph); }))
 
 DRIVER(cuGraphGetNodes)(Handle handle, Node** nodes, size_t* count)
 {
     std::lock_guard hold(graph_lock);
     auto graph = find_graph(handle);
-    if (!graph || !count)
+    if (!graph)
         return invalid_value;
-    size_t room = nodes ? *count : 0;
-    *count = 0;
-    for (Node& node : graph->nodes)
-        if (!node.destroyed) {
-            if (*count < room)
-                nodes[*count] = &node;
-            ++*count;
-        }
+    for (size_t i = 0; nodes && i < std::min(*count, graph->nodes.size()); i++)
+        nodes[i] = &graph->nodes[i];
+    *count = graph->nodes.size();
     return success;
 }
 
 DRIVER(cuGraphNodeGetType)(const Node* node, NodeType* type)
 {
-    if (!node || !type)
-        return invalid_value;
     *type = node->type;
     return success;
 }

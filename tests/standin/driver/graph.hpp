@@ -26,10 +26,7 @@ struct Node {
     void* argument = nullptr;
     std::shared_ptr<const Contents> child{}; // a copy of the child graph, made when the node was added
     std::vector<Handle> bodies{};            // body graphs of a conditional node
-    Graph* graph = nullptr;                  // graph that contains this node; null in an executable graph
     const Node* origin = nullptr;            // in an executable graph: the node that it was instantiated from
-    bool enabled = true;
-    bool destroyed = false; // the node was removed, but stays in the list so that other nodes keep their addresses
 };
 using Nodes = std::deque<Node>; // a deque: a node's address is its handle
 
@@ -38,12 +35,8 @@ struct Contents {
     NodeCounts counts;
 };
 
+// A graph, or an executable graph.
 struct Graph {
-    Nodes nodes;
-    std::shared_ptr<GraphRecord> record;
-};
-
-struct GraphExec {
     Nodes nodes;
     std::shared_ptr<GraphRecord> record;
 };
@@ -61,18 +54,17 @@ inline Node host_node(HostFunction function, void* argument)
 
 // The callers of these functions must hold graph_lock. An unpublished graph has a handle that the driver has not yet
 // returned to the program.
-std::shared_ptr<Graph> make_graph();
-void publish(Graph&);
+std::shared_ptr<Graph> make_graph(bool is_exec = false);
+Handle publish(Graph&);
 void drop(Graph&); // unpublished graphs only
 std::shared_ptr<Graph> find_graph(Handle);
-std::shared_ptr<GraphExec> find_exec(Handle);
-std::shared_ptr<GraphExec> make_exec();
-void publish(GraphExec&);
-bool destroy_graph(Handle);
-bool destroy_exec(Handle);
+std::shared_ptr<Graph> find_exec(Handle);
+int destroy_graph(Handle);
+int destroy_exec(Handle);
 
-Nodes copy_of(const Nodes&); // without destroyed nodes
+Nodes copy_of(const Nodes&);
 NodeCounts counts_of(const Nodes&);
+std::shared_ptr<Contents> contents_of(const Graph&); // a copy
 void append(Graph&, Node, Node** out = nullptr);
 
 // Acquires graph_lock. Does not count the call, because the caller has done so.

@@ -2,6 +2,7 @@
 // Executable graphs: instantiation, upload, launch, update. A launch runs only the host functions of the graph.
 #include "capture.hpp"
 
+#include <algorithm>
 #include <utility>
 
 using namespace standin;
@@ -10,19 +11,17 @@ namespace {
 
 int instantiate(Handle* out, Handle handle)
 {
-    if (int result = begin(Class::graph_call))
-        return result;
-    std::lock_guard hold(graph_lock);
-    auto graph = find_graph(handle);
-    if (!out || !graph)
-        return invalid_value;
-    auto exec = make_exec();
-    exec->nodes = copy_of(graph->nodes);
-    exec->record->graph = handle;
-    exec->record->graph_generation = graph->record->generation;
-    publish(*exec);
-    *out = exec->record->handle;
-    return success;
+    return locked_call(Class::graph_call, graph_lock, [&]() -> int {
+        auto graph = find_graph(handle);
+        if (!graph)
+            return invalid_value;
+        auto exec = make_graph(true);
+        exec->nodes = copy_of(graph->nodes);
+        exec->record->graph = handle;
+        exec->record->graph_generation = graph->record->generation;
+        *out = publish(*exec);
+        return success;
+    });
 }
 
 // Returns a CUgraphExecUpdateResult: an error unless both graphs have the same shape.
@@ -40,18 +39,15 @@ unsigned compare(const Nodes& have, const Nodes& want)
     return 0;
 }
 
-unsigned update(GraphExec& exec, const Graph& graph)
+unsigned update(Graph& exec, const Graph& graph)
 {
     if (unsigned armed = std::exchange(thread.next_update_result, 0))
         return armed;
     Nodes nodes = copy_of(graph.nodes);
     if (unsigned why = compare(exec.nodes, nodes))
         return why;
-    // Each new node inherits two fields of the old node: `origin`, by which change() finds a node, and `enabled`.
-    for (size_t i = 0; i < nodes.size(); i++) {
-        nodes[i].origin = exec.nodes[i].origin;
-        nodes[i].enabled = exec.nodes[i].enabled;
-    }
+    for (size_t i = 0; i < nodes.size(); i++)
+        nodes[i].origin = exec.nodes[i].origin; // by which change() finds a node
     exec.nodes = std::move(nodes);
     return 0;
 }
@@ -64,9 +60,9 @@ int update(Handle exec_handle, Handle graph_handle, unsigned* why)
     std::lock_guard hold(graph_lock);
     auto exec = find_exec(exec_handle);
     auto graph = find_graph(graph_handle);
-    if (!result && (!exec || !graph || !why))
+    if (!result && (!exec || !graph))
         result = invalid_value;
-    if (!exec || !why)
+    if (!exec)
         return result;
     *why = result ? 1 : update(*exec, *graph);
     GraphRecord& r = *exec->record;
@@ -79,22 +75,19 @@ int update(Handle exec_handle, Handle graph_handle, unsigned* why)
 template<class Change>
 int change(Handle handle, const Node* node, Change change)
 {
-    if (int result = begin(Class::graph_call))
-        return result;
-    std::lock_guard hold(graph_lock);
-    auto exec = find_exec(handle);
-    if (!exec || !node)
-        return invalid_value;
-    for (Node& candidate : exec->nodes)
-        if (candidate.origin == node)
-            return change(candidate, *exec->record);
-    return invalid_value;
+    return locked_call(Class::graph_call, graph_lock, [&]() -> int {
+        auto exec = find_exec(handle);
+        if (!exec || !node)
+            return invalid_value;
+        auto found = std::ranges::find(exec->nodes, node, &Node::origin);
+        return found == exec->nodes.end() ? static_cast<int>(invalid_value) : change(*found, *exec->record);
+    });
 }
 
 int set_params(Handle exec, const Node* node, NodeType type, const void* params)
 {
     return change(exec, node, [&](Node& mine, GraphRecord& record) -> int {
-        if (mine.type != type || !params)
+        if (mine.type != type)
             return invalid_value;
         if (type == NodeType::kernel) {
             auto& kernel = *static_cast<const KernelNodeParams*>(params);
@@ -110,38 +103,34 @@ int set_params(Handle exec, const Node* node, NodeType type, const void* params)
     });
 }
 
-// Collects the host functions of enabled nodes, also in child graphs.
+// Collects the host functions of the nodes, also in child graphs.
 void collect_host_functions(const Nodes& nodes, std::vector<std::pair<HostFunction, void*>>& out)
 {
     for (const Node& node : nodes) {
-        if (node.host && node.enabled)
+        if (node.host)
             out.emplace_back(node.host, node.argument);
         if (node.child && node.child->counts.host)
             collect_host_functions(node.child->nodes, out);
     }
 }
 
-int launch(GraphExec& exec, Stream* stream)
+int launch(Graph& exec, Stream* stream)
 {
     std::vector<std::pair<HostFunction, void*>> functions;
+    std::unique_lock hold(graph_lock);
     if (capturing(stream)) {
-        std::shared_ptr<Contents> contents;
-        {
-            std::lock_guard hold(graph_lock);
-            contents = std::make_shared<Contents>(Contents{copy_of(exec.nodes), counts_of(exec.nodes)});
-        }
+        auto contents = contents_of(exec);
+        hold.unlock();
         return record(stream, {.type = NodeType::graph, .child = contents});
     }
-    {
-        std::lock_guard hold(graph_lock);
-        collect_host_functions(exec.nodes, functions);
-    }
+    collect_host_functions(exec.nodes, functions);
+    hold.unlock();
     for (auto [function, argument] : functions)
         function(argument);
     return success;
 }
 
-std::shared_ptr<GraphExec> find_now(Handle handle)
+std::shared_ptr<Graph> find_now(Handle handle)
 {
     std::lock_guard hold(graph_lock);
     return find_exec(handle);
@@ -149,34 +138,18 @@ std::shared_ptr<GraphExec> find_now(Handle handle)
 
 } // namespace
 
-DRIVER(cuGraphInstantiate)(Handle* out, Handle graph, void*, char*, size_t)
-{
-    return instantiate(out, graph);
-}
-DRIVER(cuGraphInstantiate_v2)(Handle* out, Handle graph, void*, char*, size_t)
-{
-    return instantiate(out, graph);
-}
-DRIVER(cuGraphInstantiateWithFlags)(Handle* out, Handle graph, uint64_t)
-{
-    return instantiate(out, graph);
-}
+RETURNS(cuGraphInstantiate, (Handle * out, Handle graph, void*, char*, size_t), instantiate(out, graph))
+RETURNS(cuGraphInstantiate_v2, (Handle * out, Handle graph, void*, char*, size_t), instantiate(out, graph))
+RETURNS(cuGraphInstantiateWithFlags, (Handle * out, Handle graph, uint64_t), instantiate(out, graph))
 DRIVER(cuGraphInstantiateWithParams)(Handle* out, Handle graph, InstantiateParams* params)
 {
-    int result = params ? instantiate(out, graph) : begin(Class::graph_call);
-    if (!params)
-        return result ? result : invalid_value;
+    int result = instantiate(out, graph);
     params->result = result ? 1 : 0;
     return result;
 }
 
-DRIVER(cuGraphExecDestroy)(Handle exec)
-{
-    if (int result = begin(Class::graph_call))
-        return result;
-    std::lock_guard hold(graph_lock);
-    return destroy_exec(exec) ? success : invalid_value;
-}
+RETURNS(cuGraphExecDestroy, (Handle exec),
+        locked_call(Class::graph_call, graph_lock, [&] { return destroy_exec(exec); }))
 
 DRIVER(cuGraphUpload)(Handle handle, Stream* stream)
 {
@@ -206,32 +179,12 @@ DRIVER(cuGraphLaunch)(Handle handle, Stream* stream)
     return result;
 }
 
-DRIVER(cuGraphExecUpdate)(Handle exec, Handle graph, Node** error_node, unsigned* result)
-{
-    if (error_node)
-        *error_node = nullptr;
-    return update(exec, graph, result);
-}
-DRIVER(cuGraphExecUpdate_v2)(Handle exec, Handle graph, UpdateResult* info)
-{
-    if (info)
-        *info = {};
-    return update(exec, graph, info ? &info->result : nullptr);
-}
-
-DRIVER(cuGraphNodeSetEnabled)(Handle exec, const Node* node, unsigned enabled)
-{
-    return change(exec, node, [&](Node& mine, GraphRecord&) -> int {
-        if (mine.type != NodeType::kernel && mine.type != NodeType::memcpy && mine.type != NodeType::memset)
-            return invalid_value;
-        mine.enabled = enabled;
-        return success;
-    });
-}
+RETURNS(cuGraphExecUpdate, (Handle exec, Handle graph, Node**, unsigned* result), update(exec, graph, result))
+RETURNS(cuGraphExecUpdate_v2, (Handle exec, Handle graph, UpdateResult* info), update(exec, graph, &info->result))
 
 DRIVER(cuGraphExecNodeSetParams)(Handle exec, const Node* node, const GenericNode* params)
 {
-    return set_params(exec, node, params ? params->type : NodeType::other, params ? params->of_type : nullptr);
+    return set_params(exec, node, params->type, params->of_type);
 }
 
 // The new child graph must have the same shape.
@@ -241,27 +194,25 @@ DRIVER(cuGraphExecChildGraphNodeSetParams)(Handle exec, const Node* node, Handle
         auto graph = find_graph(child);
         if (mine.type != NodeType::graph || !graph)
             return invalid_value;
-        Nodes nodes = copy_of(graph->nodes);
-        if (!mine.child || compare(mine.child->nodes, nodes))
+        auto contents = contents_of(*graph);
+        if (!mine.child || compare(mine.child->nodes, contents->nodes))
             return graph_update_failure;
-        mine.child = std::make_shared<Contents>(Contents{std::move(nodes), counts_of(graph->nodes)});
+        mine.child = contents;
         record.set_params++;
         return success;
     });
 }
 
-#define SET_PARAMS(name, type)                                                                                         \
-    DRIVER(name)(Handle exec, const Node* node, const void* params)                                                    \
-    {                                                                                                                  \
-        return set_params(exec, node, NodeType::type, params);                                                         \
-    }
-SET_PARAMS(cuGraphExecKernelNodeSetParams, kernel)
-SET_PARAMS(cuGraphExecKernelNodeSetParams_v2, kernel)
-SET_PARAMS(cuGraphExecMemcpyNodeSetParams, memcpy)
-SET_PARAMS(cuGraphExecMemsetNodeSetParams, memset)
-SET_PARAMS(cuGraphExecHostNodeSetParams, host)
-SET_PARAMS(cuGraphExecEventRecordNodeSetEvent, event_record)
-SET_PARAMS(cuGraphExecEventWaitNodeSetEvent, event_wait)
-SET_PARAMS(cuGraphExecExternalSemaphoresSignalNodeSetParams, semaphore_signal)
-SET_PARAMS(cuGraphExecExternalSemaphoresWaitNodeSetParams, semaphore_wait)
-SET_PARAMS(cuGraphExecBatchMemOpNodeSetParams, memop)
+#define CHANGE Handle exec, const Node *node, const void *params
+RETURNS(cuGraphExecKernelNodeSetParams, (CHANGE), set_params(exec, node, NodeType::kernel, params))
+RETURNS(cuGraphExecKernelNodeSetParams_v2, (CHANGE), set_params(exec, node, NodeType::kernel, params))
+RETURNS(cuGraphExecMemcpyNodeSetParams, (CHANGE), set_params(exec, node, NodeType::memcpy, params))
+RETURNS(cuGraphExecMemsetNodeSetParams, (CHANGE), set_params(exec, node, NodeType::memset, params))
+RETURNS(cuGraphExecHostNodeSetParams, (CHANGE), set_params(exec, node, NodeType::host, params))
+RETURNS(cuGraphExecEventRecordNodeSetEvent, (CHANGE), set_params(exec, node, NodeType::event_record, params))
+RETURNS(cuGraphExecEventWaitNodeSetEvent, (CHANGE), set_params(exec, node, NodeType::event_wait, params))
+RETURNS(cuGraphExecExternalSemaphoresSignalNodeSetParams, (CHANGE),
+        set_params(exec, node, NodeType::semaphore_signal, params))
+RETURNS(cuGraphExecExternalSemaphoresWaitNodeSetParams, (CHANGE),
+        set_params(exec, node, NodeType::semaphore_wait, params))
+RETURNS(cuGraphExecBatchMemOpNodeSetParams, (CHANGE), set_params(exec, node, NodeType::memop, params))

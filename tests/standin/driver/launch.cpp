@@ -31,22 +31,21 @@ int launch(void* function, const Dim3& grid, const Dim3& block, unsigned shared,
     return success;
 }
 
+// For functions older than CUDA 4, whose block shape is set by other calls.
+int launch_grid(Function* function, int width, int height, Stream* stream)
+{
+    return launch(function, {unsigned(width), unsigned(height), 1}, function ? function->block : Dim3{},
+                  function ? function->shared : 0, stream);
+}
+
 } // namespace
 
-DRIVER(cuLaunchKernel)
-(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
- Stream* stream, void**, void**)
-{
-    return launch(function, {gx, gy, gz}, {bx, by, bz}, shared, stream);
-}
-
-DRIVER(cuLaunchCooperativeKernel)
-(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
- Stream* stream, void**)
-{
-    return launch(function, {gx, gy, gz}, {bx, by, bz}, shared, stream);
-}
-
+#define SHAPE                                                                                                          \
+    unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, Stream *stream
+RETURNS(cuLaunchKernel, (void* function, SHAPE, void**, void**),
+        launch(function, {gx, gy, gz}, {bx, by, bz}, shared, stream))
+RETURNS(cuLaunchCooperativeKernel, (void* function, SHAPE, void**),
+        launch(function, {gx, gy, gz}, {bx, by, bz}, shared, stream))
 DRIVER(cuLaunchKernelEx)(const LaunchConfig* config, void* function, void**, void**)
 {
     if (!config)
@@ -54,7 +53,6 @@ DRIVER(cuLaunchKernelEx)(const LaunchConfig* config, void* function, void**, voi
     return launch(function, config->grid, config->block, static_cast<unsigned>(config->shared),
                   static_cast<Stream*>(config->stream));
 }
-
 // One call launches on all devices, but counts as one launch in the driver's counters.
 DRIVER(cuLaunchCooperativeKernelMultiDevice)(const DriverLaunchParams* list, unsigned devices, unsigned)
 {
@@ -62,23 +60,10 @@ DRIVER(cuLaunchCooperativeKernelMultiDevice)(const DriverLaunchParams* list, uns
         return invalid_value;
     return launch(list->function, list->grid, list->block, list->shared, static_cast<Stream*>(list->stream));
 }
-
-DRIVER(cuLaunch)(Function* function)
-{
-    return launch(function, {}, function ? function->block : Dim3{}, function ? function->shared : 0, nullptr);
-}
-
-DRIVER(cuLaunchGrid)(Function* function, int width, int height)
-{
-    return launch(function, {unsigned(width), unsigned(height), 1}, function ? function->block : Dim3{},
-                  function ? function->shared : 0, nullptr);
-}
-
-DRIVER(cuLaunchGridAsync)(Function* function, int width, int height, Stream* stream)
-{
-    return launch(function, {unsigned(width), unsigned(height), 1}, function ? function->block : Dim3{},
-                  function ? function->shared : 0, stream);
-}
+RETURNS(cuLaunch, (Function * function), launch_grid(function, 1, 1, nullptr))
+RETURNS(cuLaunchGrid, (Function * function, int width, int height), launch_grid(function, width, height, nullptr))
+RETURNS(cuLaunchGridAsync, (Function * function, int width, int height, Stream* stream),
+        launch_grid(function, width, height, stream))
 
 DRIVER(cuLaunchHostFunc)(Stream* stream, HostFunction function, void* argument)
 {

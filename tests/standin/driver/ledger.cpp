@@ -51,11 +51,6 @@ void uncharge(const Held& h, Reason reason)
         add(released[static_cast<int>(h.holding)], h, 1);
 }
 
-uint64_t in_use(int device)
-{
-    return used[device];
-}
-
 } // namespace standin
 
 // Fills both arrays, which have one tally per Holding. Returns the peak of the device's own memory held by this

@@ -19,6 +19,5 @@ struct Held {
 bool charge(Held&); // false if the device has too little free memory
 enum class Reason { freed, context_destroyed };
 void uncharge(const Held&, Reason = Reason::freed);
-uint64_t in_use(int device);
 
 } // namespace standin

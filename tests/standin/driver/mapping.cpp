@@ -35,17 +35,14 @@ auto& addresses = *new Arena(0x760000000000, 2 << 20);
 auto& handles = *new Arena(0x300000000000, 256);
 constexpr size_t handle_bytes = 256;
 
-// A pointer to the heap, because a library opened with dlopen has little space for thread-local data.
-thread_local std::vector<Freed>* last_freed;
-
+// On the heap, because a library opened with dlopen has little space for thread-local data.
 std::vector<Freed>& freed()
 {
-    if (!last_freed)
-        last_freed = new std::vector<Freed>;
-    return *last_freed;
+    thread_local auto& last = *new std::vector<Freed>;
+    return last;
 }
 
-// Callers of the following functions must hold memory_lock, except for functions that acquire it themselves.
+// Callers of the following functions must hold memory_lock, except for create() and drop_reference().
 void give_handle(Physical& memory)
 {
     memory.handle = handles.take(handle_bytes).address;
@@ -88,28 +85,27 @@ int drop_reference(uintptr_t handle)
     return success;
 }
 
-auto mapping_at(uintptr_t address)
+// The entry of `map` whose range contains the address.
+template<class Map>
+auto at(Map& map, uintptr_t address)
 {
-    auto after = mappings.upper_bound(address);
-    if (after == mappings.begin())
-        return mappings.end();
+    auto after = map.upper_bound(address);
+    if (after == map.begin())
+        return map.end();
     --after;
-    return address - after->first < after->second.bytes ? after : mappings.end();
+    return address - after->first < after->second.bytes ? after : map.end();
 }
 
 bool any_mapping(uintptr_t start, size_t bytes)
 {
     auto next = mappings.lower_bound(start);
-    return mapping_at(start) != mappings.end() || (next != mappings.end() && next->first < start + bytes);
+    return at(mappings, start) != mappings.end() || (next != mappings.end() && next->first < start + bytes);
 }
 
 bool is_reserved(uintptr_t start, size_t bytes)
 {
-    auto after = reservations.upper_bound(start);
-    if (after == reservations.begin())
-        return false;
-    --after;
-    return start + bytes <= after->first + after->second.bytes;
+    auto range = at(reservations, start);
+    return range != reservations.end() && start + bytes <= range->first + range->second.bytes;
 }
 
 // Returns true if contiguous mappings begin at `start` and end at `start + bytes`.
@@ -123,7 +119,6 @@ bool is_mapped(uintptr_t start, size_t bytes)
 
 int map(uintptr_t start, size_t bytes, size_t offset, uintptr_t handle)
 {
-    std::lock_guard lock(memory_lock);
     auto found = physical.find(handle);
     if (found == physical.end() || offset || !bytes || bytes > found->second->held.bytes ||
         !is_reserved(start, bytes) || any_mapping(start, bytes))
@@ -137,7 +132,6 @@ int map(uintptr_t start, size_t bytes, size_t offset, uintptr_t handle)
 
 int unmap(uintptr_t start, size_t bytes)
 {
-    std::lock_guard lock(memory_lock);
     if (!is_mapped(start, bytes))
         return invalid_value;
     for (auto m = mappings.find(start); m != mappings.end() && m->first < start + bytes; m = mappings.erase(m)) {
@@ -148,6 +142,30 @@ int unmap(uintptr_t start, size_t bytes)
     return success;
 }
 
+int reserve(uintptr_t* out, size_t bytes)
+{
+    if (!bytes)
+        return invalid_value;
+    Reservation reservation = {bytes, addresses.take(bytes), {Holding::reserved, bytes, 0, false}};
+    charge(reservation.held);
+    *out = reservation.range.address;
+    reservations[*out] = reservation;
+    return success;
+}
+
+int unreserve(uintptr_t start, size_t bytes)
+{
+    auto found = reservations.find(start);
+    if (found == reservations.end() || found->second.bytes != bytes || any_mapping(start, bytes))
+        return invalid_value;
+    uncharge(found->second.held);
+    addresses.give_back(found->second.range);
+    reservations.erase(found);
+    return success;
+}
+
+constexpr int file_descriptor = 1; // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+
 } // namespace
 
 DRIVER(cuMemCreate)(uintptr_t* out, size_t bytes, const AllocationProperties* properties, uint64_t)
@@ -156,7 +174,7 @@ DRIVER(cuMemCreate)(uintptr_t* out, size_t bytes, const AllocationProperties* pr
         return result;
     bool host = properties && properties->location.type != Location::device;
     int device = properties && !host ? properties->location.id : 0;
-    if (!out || !bytes || !properties || device < 0 || device >= device_count)
+    if (!bytes || !properties || device < 0 || device >= device_count)
         return invalid_value;
     return create(out, {host ? Holding::pinned : Holding::vmm, bytes, device, !host});
 }
@@ -178,8 +196,8 @@ DRIVER(cuMemRetainAllocationHandle)(uintptr_t* out, uintptr_t address)
     if (int result = admit())
         return result;
     std::lock_guard lock(memory_lock);
-    auto found = mapping_at(address);
-    if (!out || found == mappings.end())
+    auto found = at(mappings, address);
+    if (found == mappings.end())
         return invalid_value;
     Physical& memory = *found->second.of;
     if (!memory.references++)
@@ -188,46 +206,14 @@ DRIVER(cuMemRetainAllocationHandle)(uintptr_t* out, uintptr_t address)
     return success;
 }
 
-DRIVER(cuMemAddressReserve)(uintptr_t* out, size_t bytes, size_t, uintptr_t, uint64_t)
-{
-    if (int result = begin(Class::alloc))
-        return result;
-    if (!out || !bytes)
-        return invalid_value;
-    std::lock_guard lock(memory_lock);
-    Reservation reservation = {bytes, addresses.take(bytes), {Holding::reserved, bytes, 0, false}};
-    charge(reservation.held);
-    *out = reservation.range.address;
-    reservations[*out] = reservation;
-    return success;
-}
-
-DRIVER(cuMemAddressFree)(uintptr_t start, size_t bytes)
-{
-    if (int result = begin(Class::free))
-        return result;
-    std::lock_guard lock(memory_lock);
-    auto found = reservations.find(start);
-    if (found == reservations.end() || found->second.bytes != bytes || any_mapping(start, bytes))
-        return invalid_value;
-    uncharge(found->second.held);
-    addresses.give_back(found->second.range);
-    reservations.erase(found);
-    return success;
-}
-
-DRIVER(cuMemMap)(uintptr_t start, size_t bytes, size_t offset, uintptr_t handle, uint64_t)
-{
-    int result = begin(Class::alloc);
-    return result ? result : map(start, bytes, offset, handle);
-}
-
-DRIVER(cuMemUnmap)(uintptr_t start, size_t bytes)
-{
-    freed().clear();
-    int result = begin(Class::free);
-    return result ? result : unmap(start, bytes);
-}
+RETURNS(cuMemAddressReserve, (uintptr_t * out, size_t bytes, size_t, uintptr_t, uint64_t),
+        locked_call(Class::alloc, memory_lock, [&] { return reserve(out, bytes); }))
+RETURNS(cuMemAddressFree, (uintptr_t start, size_t bytes),
+        locked_call(Class::free, memory_lock, [&] { return unreserve(start, bytes); }))
+RETURNS(cuMemMap, (uintptr_t start, size_t bytes, size_t offset, uintptr_t handle, uint64_t),
+        locked_call(Class::alloc, memory_lock, [&] { return map(start, bytes, offset, handle); }))
+RETURNS(cuMemUnmap, (uintptr_t start, size_t bytes),
+        (freed().clear(), locked_call(Class::free, memory_lock, [&] { return unmap(start, bytes); })))
 
 DRIVER(cuMemSetAccess)(uintptr_t start, size_t bytes, const void* access, size_t)
 {
@@ -239,23 +225,15 @@ DRIVER(cuMulticastCreate)(uintptr_t* out, const MulticastProperties* properties)
 {
     if (int result = begin(Class::alloc))
         return result;
-    if (!out || !properties || !properties->bytes)
-        return invalid_value;
     return create(out, {Holding::multicast, properties->bytes, 0, false});
 }
-
-namespace {
-
-constexpr int file_descriptor = 1; // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-
-} // namespace
 
 // The exported file holds the memory's size.
 DRIVER(cuMemExportToShareableHandle)(int* out, uintptr_t handle, int type, uint64_t)
 {
     std::lock_guard lock(memory_lock);
     auto found = physical.find(handle);
-    if (!out || type != file_descriptor || found == physical.end())
+    if (type != file_descriptor || found == physical.end())
         return invalid_value;
     Shared shared = {.bytes = found->second->held.bytes};
     *out = memfd_create("stand-in memory", MFD_CLOEXEC);
@@ -267,7 +245,7 @@ DRIVER(cuMemImportFromShareableHandle)(uintptr_t* out, uintptr_t file, int type)
     if (int result = begin(Class::alloc))
         return result;
     Shared shared;
-    if (!out || type != file_descriptor || pread(static_cast<int>(file), &shared, sizeof shared, 0) != sizeof shared ||
+    if (type != file_descriptor || pread(static_cast<int>(file), &shared, sizeof shared, 0) != sizeof shared ||
         shared.magic != Shared::magic_value)
         return invalid_value;
     return create(out, {Holding::imported, shared.bytes, 0, false});

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear device memory, and host memory. Device addresses are arbitrary numbers that are never accessed. Host and
-// managed memory is real memory.
+// Linear device memory, arrays, and host memory. Device addresses and arrays are arbitrary numbers that are never
+// accessed. Host and managed memory is real memory.
 #include "memory.hpp"
 
-#include "../abi_allocation.hpp"
 #include "capture.hpp"
 
 using namespace standin;
@@ -13,9 +12,10 @@ namespace {
 constexpr Types freed_by_address =
     types(Type::linear, Type::managed, Type::ordered, Type::recorded, Type::buffer, Type::pool_pointer);
 
-int free_address(uintptr_t address)
+// Frees memory of one of these types; the address may be null.
+int free_address(uintptr_t address, Types set)
 {
-    return address ? release(address, freed_by_address) : begin(Class::free);
+    return address ? release(address, set) : begin(Class::free);
 }
 
 // Counts a call that fails because its capture is invalidated, and returns its result.
@@ -35,34 +35,18 @@ int allocate_ordered(uintptr_t* out, size_t bytes, Stream* stream)
     return recorded && !result ? record(stream, {.type = NodeType::alloc}) : result;
 }
 
-int allocate_host(uintptr_t* out, size_t bytes)
-{
-    return allocate(Type::pinned, out, bytes);
-}
-
 } // namespace
 
-DRIVER(cuMemAlloc_v2)(uintptr_t* out, size_t bytes)
-{
-    return allocate(Type::linear, out, bytes);
-}
-DRIVER(cuMemAllocAsync)(uintptr_t* out, size_t bytes, Stream* stream)
-{
-    return allocate_ordered(out, bytes, stream);
-}
-DRIVER(cuMemAllocFromPoolAsync)(uintptr_t* out, size_t bytes, void*, Stream* stream)
-{
-    return allocate_ordered(out, bytes, stream);
-}
-DRIVER(cuMemFree_v2)(uintptr_t address)
-{
-    return free_address(address);
-}
+RETURNS(cuMemAlloc_v2, (uintptr_t * out, size_t bytes), allocate(Type::linear, out, bytes))
+RETURNS(cuMemAllocAsync, (uintptr_t * out, size_t bytes, Stream* stream), allocate_ordered(out, bytes, stream))
+RETURNS(cuMemAllocFromPoolAsync, (uintptr_t * out, size_t bytes, void*, Stream* stream),
+        allocate_ordered(out, bytes, stream))
+RETURNS(cuMemFree_v2, (uintptr_t address), free_address(address, freed_by_address))
 
 DRIVER(cuMemFreeAsync)(uintptr_t address, Stream* stream)
 {
     if (!capturing(stream))
-        return free_address(address);
+        return free_address(address, freed_by_address);
     if (invalidated(stream))
         return capture_refusal(Class::free);
     int result = release(address, types(Type::recorded));
@@ -79,35 +63,24 @@ DRIVER(cuMemAllocPitch_v2)(uintptr_t* out, size_t* pitch, size_t width, size_t h
 }
 
 // Managed memory is the only device memory that the stand-in really allocates, because host code accesses it.
-DRIVER(cuMemAllocManaged)(uintptr_t* out, size_t bytes, unsigned)
-{
-    return allocate(Type::managed, out, bytes);
-}
+RETURNS(cuMemAllocManaged, (uintptr_t * out, size_t bytes, unsigned), allocate(Type::managed, out, bytes))
+RETURNS(cuMemAllocHost_v2, (uintptr_t * out, size_t bytes), allocate(Type::pinned, out, bytes))
+RETURNS(cuMemHostAlloc, (uintptr_t * out, size_t bytes, unsigned), allocate(Type::pinned, out, bytes))
+RETURNS(cuMemFreeHost, (uintptr_t address), free_address(address, types(Type::pinned)))
+RETURNS(cuMemHostRegister_v2, (uintptr_t address, size_t bytes, unsigned), allocate(Type::registered, &address, bytes))
+RETURNS(cuMemHostUnregister, (uintptr_t address), release(address, types(Type::registered), not_registered))
 
-DRIVER(cuMemAllocHost_v2)(uintptr_t* out, size_t bytes)
-{
-    return allocate_host(out, bytes);
-}
-DRIVER(cuMemHostAlloc)(uintptr_t* out, size_t bytes, unsigned)
-{
-    return allocate_host(out, bytes);
-}
-DRIVER(cuMemFreeHost)(uintptr_t address)
-{
-    return address ? release(address, types(Type::pinned)) : begin(Class::free);
-}
-DRIVER(cuMemHostRegister_v2)(uintptr_t address, size_t bytes, unsigned)
-{
-    return allocate(Type::registered, &address, bytes);
-}
-DRIVER(cuMemHostUnregister)(uintptr_t address)
-{
-    return release(address, types(Type::registered), not_registered);
-}
+RETURNS(cuArrayCreate_v2, (uintptr_t * out, const ArrayDescriptor* d),
+        allocate(Type::array, out, bytes_of({d->width, d->height, 0, d->format, d->channels, 0})))
+RETURNS(cuArray3DCreate_v2, (uintptr_t * out, const Array3DDescriptor* d), allocate(Type::array, out, bytes_of(*d)))
+RETURNS(cuMipmappedArrayCreate, (uintptr_t * out, const Array3DDescriptor* d, unsigned levels),
+        allocate(Type::mipmapped, out, bytes_of(*d, levels)))
+RETURNS(cuArrayDestroy, (uintptr_t handle), release(handle, types(Type::array), invalid_handle))
+RETURNS(cuMipmappedArrayDestroy, (uintptr_t handle), release(handle, types(Type::mipmapped), invalid_handle))
 
 DRIVER(cuGraphAddMemAllocNode)(Node** out, Handle graph, const void*, size_t, AllocationNode* node)
 {
-    int result = allocate(Type::recorded, graph && node ? &node->address : nullptr, node ? node->bytes : 0);
+    int result = allocate(Type::recorded, graph ? &node->address : nullptr, node->bytes);
     return result ? result : add_node(out, graph, {.type = NodeType::alloc});
 }
 
@@ -115,9 +88,4 @@ DRIVER(cuGraphAddMemFreeNode)(Node** out, Handle graph, const void*, size_t, uin
 {
     int result = release(graph ? address : 0, types(Type::recorded));
     return result ? result : add_node(out, graph, {.type = NodeType::free});
-}
-
-DRIVER(cuDeviceGraphMemTrim)(int device)
-{
-    return device < 0 || device >= device_count ? invalid_device : success;
 }

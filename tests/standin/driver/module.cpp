@@ -4,67 +4,34 @@
 
 #include "spin.hpp"
 
-#include <mutex>
-
 using namespace standin;
 
 namespace {
 
 std::mutex lock; // one lock for all modules and libraries, because lookups are rare
 
-int load(Module** out, const void* source)
+template<class T>
+int unload(T* object)
 {
-    if (!initialized || !current_context())
-        return initialized ? invalid_context : not_initialized;
-    if (!out || !source)
-        return invalid_value;
-    *out = new Module;
-    return success;
-}
-
-int load(Library** out, const void* source)
-{
-    if (!initialized)
-        return not_initialized;
-    if (!out || !source)
-        return invalid_value;
-    *out = new Library;
-    return success;
+    delete object;
+    return object ? success : invalid_handle;
 }
 
 } // namespace
 
-DRIVER(cuModuleLoad)(Module** out, const char* path)
+DRIVER(cuModuleLoadData)(Module** out, const void*)
 {
-    return load(out, path);
-}
-DRIVER(cuModuleLoadData)(Module** out, const void* image)
-{
-    return load(out, image);
-}
-DRIVER(cuModuleLoadDataEx)(Module** out, const void* image, unsigned, void*, void*)
-{
-    return load(out, image);
-}
-DRIVER(cuModuleLoadFatBinary)(Module** out, const void* fatbin)
-{
-    return load(out, fatbin);
-}
-
-DRIVER(cuModuleUnload)(Module* module)
-{
-    if (!module)
-        return invalid_handle;
-    delete module;
+    if (!initialized || !current_context())
+        return initialized ? invalid_context : not_initialized;
+    *out = new Module;
     return success;
 }
+RETURNS(cuModuleUnload, (Module * module), unload(module))
 
 DRIVER(cuModuleGetFunction)(Function** out, Module* module, const char* name)
 {
     if (!module)
         return invalid_handle;
-    if (!out || !name)
-        return invalid_value;
     if (!*name)
         return not_found;
     std::lock_guard hold(lock);
@@ -75,61 +42,24 @@ DRIVER(cuModuleGetFunction)(Function** out, Module* module, const char* name)
     return success;
 }
 
-DRIVER(cuModuleGetFunctionCount)(unsigned* count, Module* module)
+DRIVER(cuLibraryLoadData)(Library** out, const void*, void*, void*, unsigned, void*, void*, unsigned)
 {
-    std::lock_guard hold(lock);
-    *count = static_cast<unsigned>(module->functions.size());
+    if (!initialized)
+        return not_initialized;
+    *out = new Library;
     return success;
 }
-
-DRIVER(cuModuleEnumerateFunctions)(Function** functions, unsigned n, Module* module)
-{
-    std::lock_guard hold(lock);
-    for (auto& [name, function] : module->functions)
-        if (n-- > 0)
-            *functions++ = &function;
-        else
-            break;
-    return success;
-}
-
-DRIVER(cuLibraryLoadData)(Library** out, const void* code, void*, void*, unsigned, void*, void*, unsigned)
-{
-    return load(out, code);
-}
-
-DRIVER(cuLibraryLoadFromFile)(Library** out, const char* path, void*, void*, unsigned, void*, void*, unsigned)
-{
-    return load(out, path);
-}
-
-DRIVER(cuLibraryUnload)(Library* library)
-{
-    if (!library)
-        return invalid_handle;
-    delete library;
-    return success;
-}
+RETURNS(cuLibraryUnload, (Library * library), unload(library))
 
 DRIVER(cuLibraryGetKernel)(Kernel** out, Library* library, const char* name)
 {
     if (!library)
         return invalid_handle;
-    if (!out || !name)
-        return invalid_value;
     std::lock_guard hold(lock);
     auto [entry, added] = library->kernels.try_emplace(name);
     entry->second.library = library;
     entry->second.name = entry->first.c_str();
     *out = &entry->second;
-    return success;
-}
-
-DRIVER(cuLibraryGetModule)(Module** out, Library* library)
-{
-    if (!library)
-        return invalid_handle;
-    *out = &library->module;
     return success;
 }
 
@@ -148,31 +78,11 @@ DRIVER(cuKernelGetFunction)(Function** out, Kernel* kernel)
     return success;
 }
 
-DRIVER(cuKernelGetLibrary)(Library** out, Kernel* kernel)
-{
-    *out = static_cast<Library*>(kernel->library);
-    return success;
-}
-
-DRIVER(cuKernelGetName)(const char** name, Kernel* kernel)
-{
-    if (!kernel || !name)
-        return kernel ? invalid_value : invalid_handle;
-    *name = kernel->name;
-    return success;
-}
-
 DRIVER(cuFuncGetName)(const char** name, Function* function)
 {
-    if (!function || !name)
-        return function ? invalid_value : invalid_handle;
+    if (!function)
+        return invalid_handle;
     *name = function->name;
-    return success;
-}
-
-DRIVER(cuFuncGetModule)(void** module, Function* function)
-{
-    *module = function->module;
     return success;
 }
 

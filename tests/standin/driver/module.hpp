@@ -5,7 +5,6 @@
 #include "state.hpp"
 
 #include <map>
-#include <memory>
 #include <string>
 
 namespace standin {
@@ -34,7 +33,6 @@ struct Module {
 
 struct Library {
     std::map<std::string, Kernel> kernels;
-    Module module;
 };
 
 } // namespace standin

@@ -6,76 +6,40 @@ using namespace standin;
 
 namespace {
 
-int export_memory(Shared* out, uintptr_t address)
+int export_memory(Shared* out, uintptr_t address, Type type)
 {
-    size_t bytes = bytes_at(address);
-    if (!out || !bytes)
+    if (!exists(address, types(type)))
         return invalid_value;
-    *out = {.bytes = bytes};
+    *out = {.bytes = bytes_at(address)};
     return success;
 }
 
-int import_memory(Type type, uintptr_t* out, const Shared* from)
+int import_memory(Type type, uintptr_t* out, const Shared& from)
 {
-    bool valid = from && from->magic == Shared::magic_value;
-    return allocate(type, valid ? out : nullptr, valid ? from->bytes : 0);
+    bool valid = from.magic == Shared::magic_value;
+    return allocate(type, valid ? out : nullptr, valid ? from.bytes : 0);
 }
 
 } // namespace
 
 // Allocations from a pool outlive the pool.
-DRIVER(cuMemPoolCreate)(uintptr_t* out, const PoolProperties* properties)
-{
-    return allocate(Type::pool, properties ? out : nullptr, 0);
-}
-DRIVER(cuMemPoolDestroy)(uintptr_t pool)
-{
-    return release(pool, types(Type::pool));
-}
-DRIVER(cuMemPoolTrimTo)(uintptr_t pool, size_t)
-{
-    return exists(pool, types(Type::pool)) ? success : invalid_value;
-}
-DRIVER(cuMemPoolSetAttribute)(uintptr_t pool, int, const void* value)
-{
-    return value && exists(pool, types(Type::pool)) ? success : invalid_value;
-}
-DRIVER(cuMemPoolExportPointer)(Shared* out, uintptr_t address)
-{
-    return export_memory(exists(address, types(Type::ordered)) ? out : nullptr, address);
-}
-DRIVER(cuMemPoolImportPointer)(uintptr_t* out, uintptr_t, const Shared* from)
-{
-    return import_memory(Type::pool_pointer, out, from);
-}
+RETURNS(cuMemPoolCreate, (uintptr_t * out, const PoolProperties*), allocate(Type::pool, out, 0))
+RETURNS(cuMemPoolDestroy, (uintptr_t pool), release(pool, types(Type::pool)))
+RETURNS(cuMemPoolTrimTo, (uintptr_t pool, size_t), exists(pool, types(Type::pool)) ? success : invalid_value)
+RETURNS(cuMemPoolExportPointer, (Shared * out, uintptr_t address), export_memory(out, address, Type::ordered))
+RETURNS(cuMemPoolImportPointer, (uintptr_t * out, uintptr_t, const Shared* from),
+        import_memory(Type::pool_pointer, out, *from))
 
-DRIVER(cuIpcGetMemHandle)(Shared* out, uintptr_t address)
-{
-    return export_memory(exists(address, types(Type::linear)) ? out : nullptr, address);
-}
-DRIVER(cuIpcOpenMemHandle)(uintptr_t* out, Shared handle, unsigned)
-{
-    return import_memory(Type::ipc, out, &handle);
-}
-DRIVER(cuIpcOpenMemHandle_v2)(uintptr_t* out, Shared handle, unsigned)
-{
-    return import_memory(Type::ipc, out, &handle);
-}
-DRIVER(cuIpcCloseMemHandle)(uintptr_t address)
-{
-    return release(address, types(Type::ipc));
-}
+RETURNS(cuIpcGetMemHandle, (Shared * out, uintptr_t address), export_memory(out, address, Type::linear))
+RETURNS(cuIpcOpenMemHandle, (uintptr_t * out, Shared handle, unsigned), import_memory(Type::ipc, out, handle))
+RETURNS(cuIpcOpenMemHandle_v2, (uintptr_t * out, Shared handle, unsigned), import_memory(Type::ipc, out, handle))
+RETURNS(cuIpcCloseMemHandle, (uintptr_t address), release(address, types(Type::ipc)))
 
-DRIVER(cuImportExternalMemory)(uintptr_t* out, const ExternalMemory* from)
-{
-    return allocate(Type::external, from ? out : nullptr, from ? from->bytes : 0);
-}
+RETURNS(cuImportExternalMemory, (uintptr_t * out, const ExternalMemory* from),
+        allocate(Type::external, out, from->bytes))
 DRIVER(cuExternalMemoryGetMappedBuffer)(uintptr_t* out, uintptr_t memory, const ExternalBuffer* part)
 {
-    bool valid = part && exists(memory, types(Type::external)) && part->offset + part->bytes <= bytes_at(memory);
-    return allocate(Type::buffer, valid ? out : nullptr, valid ? part->bytes : 0);
+    bool valid = exists(memory, types(Type::external)) && part->offset + part->bytes <= bytes_at(memory);
+    return allocate(Type::buffer, valid ? out : nullptr, part->bytes);
 }
-DRIVER(cuDestroyExternalMemory)(uintptr_t memory)
-{
-    return release(memory, types(Type::external), invalid_handle);
-}
+RETURNS(cuDestroyExternalMemory, (uintptr_t memory), release(memory, types(Type::external), invalid_handle))

@@ -8,9 +8,17 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 
 // Defines an implementation. The thunk of the same name, and those of its per-thread variants, jump to it (thunks.py).
 #define DRIVER(name) extern "C" int impl_##name
+
+// Defines an implementation that only returns the value of an expression.
+#define RETURNS(name, parameters, ...)                                                                                 \
+    DRIVER(name) parameters                                                                                            \
+    {                                                                                                                  \
+        return __VA_ARGS__;                                                                                            \
+    }
 
 // Defines a control function for tests, which is not part of CUDA.
 #define CONTROL(type, name) extern "C" __attribute__((visibility("default"))) type name
@@ -29,7 +37,6 @@ struct Capture;
 
 struct Stream {
     const Context* owner = nullptr;
-    unsigned flags = 0;
     std::atomic<bool> capturing{false};
     std::shared_ptr<Capture> capture{}; // protected by graph_lock
 };
@@ -74,6 +81,16 @@ inline int begin(Class c)
 {
     count(c);
     return admit();
+}
+
+// Counts a call, and unless it fails already, returns the result of `body`, which holds the lock.
+template<class Body>
+int locked_call(Class c, std::mutex& lock, Body body)
+{
+    if (int result = begin(c))
+        return result;
+    std::lock_guard hold(lock);
+    return body();
 }
 
 // Returns false for the handles 0, 1 and 2, which mean the default, legacy and per-thread stream.

@@ -4,9 +4,7 @@
 #include "capture.hpp"
 #include "spin.hpp"
 
-#include <mutex>
 #include <set>
-#include <vector>
 
 using namespace standin;
 
@@ -17,20 +15,17 @@ std::set<Stream*> streams;
 std::vector<Stream*> destroyed; // handles to be reused, the last destroyed first
 std::vector<Event*> destroyed_events;
 
-int create(Stream** out, unsigned flags)
+template<class T>
+int create(T** out, std::vector<T*>& reusable)
 {
-    if (!current_context() || !out)
-        return out ? invalid_context : invalid_value;
-    std::lock_guard hold(streams_lock);
-    if (destroyed.empty()) {
-        *out = new Stream;
+    if (!current_context())
+        return invalid_context;
+    if (reusable.empty()) {
+        *out = new T{};
     } else {
-        *out = destroyed.back();
-        destroyed.pop_back();
+        *out = reusable.back();
+        reusable.pop_back();
     }
-    (*out)->owner = current_context();
-    (*out)->flags = flags;
-    streams.insert(*out);
     return success;
 }
 
@@ -55,9 +50,10 @@ int wait_if_ok(int result)
     return result;
 }
 
-// Handles a call that waits for a value in memory or writes one: adds a node if the stream is capturing.
-int memory_operation(int result, Stream* stream)
+// Waits for a value in memory: adds a node if the stream is capturing.
+int wait_for_value(Stream* stream)
 {
+    int result = begin(Class::sync);
     return !result && capturing(stream) ? record(stream, {.type = NodeType::memop}) : result;
 }
 
@@ -74,13 +70,14 @@ void standin::destroy_streams(const Context* owner)
     });
 }
 
-DRIVER(cuStreamCreate)(Stream** out, unsigned flags)
+DRIVER(cuStreamCreate)(Stream** out, unsigned)
 {
-    return create(out, flags);
-}
-DRIVER(cuStreamCreateWithPriority)(Stream** out, unsigned flags, int)
-{
-    return create(out, flags);
+    std::lock_guard hold(streams_lock);
+    if (int result = create(out, destroyed))
+        return result;
+    (*out)->owner = current_context();
+    streams.insert(*out);
+    return success;
 }
 
 DRIVER(cuStreamDestroy_v2)(Stream* stream)
@@ -94,93 +91,25 @@ DRIVER(cuStreamDestroy_v2)(Stream* stream)
     return success;
 }
 
-DRIVER(cuStreamGetFlags)(Stream* stream, unsigned* flags)
-{
-    *flags = is_object(stream) ? stream->flags : 0;
-    return success;
-}
+RETURNS(cuStreamSynchronize, (Stream * stream), wait_if_ok(wait_for(stream)))
+RETURNS(cuStreamQuery, (Stream * stream), wait_for(stream))
+RETURNS(cuStreamWaitValue32, (Stream * stream, uintptr_t, uint32_t, unsigned), wait_for_value(stream))
+RETURNS(cuStreamWaitValue32_v2, (Stream * stream, uintptr_t, uint32_t, unsigned), wait_for_value(stream))
+RETURNS(cuStreamWaitValue64, (Stream * stream, uintptr_t, uint64_t, unsigned), wait_for_value(stream))
+RETURNS(cuStreamWaitValue64_v2, (Stream * stream, uintptr_t, uint64_t, unsigned), wait_for_value(stream))
+RETURNS(cuCtxSynchronize, (), wait_if_ok(begin(Class::sync)))
+RETURNS(cuCtxSynchronize_v2, (Context*), wait_if_ok(begin(Class::sync)))
 
-DRIVER(cuStreamGetId)(Stream* stream, uint64_t* id)
+DRIVER(cuEventCreate)(Event** out, unsigned)
 {
-    *id = reinterpret_cast<uintptr_t>(stream);
-    return success;
-}
-
-DRIVER(cuStreamSynchronize)(Stream* stream)
-{
-    return wait_if_ok(wait_for(stream));
-}
-DRIVER(cuStreamQuery)(Stream* stream)
-{
-    return wait_for(stream);
-}
-#define WAIT_VALUE(name, type)                                                                                         \
-    DRIVER(name)(Stream * stream, uintptr_t, type, unsigned)                                                           \
-    {                                                                                                                  \
-        return memory_operation(begin(Class::sync), stream);                                                           \
-    }
-#define WRITE_VALUE(name, type)                                                                                        \
-    DRIVER(name)(Stream * stream, uintptr_t, type, unsigned)                                                           \
-    {                                                                                                                  \
-        return memory_operation(success, stream);                                                                      \
-    }
-WAIT_VALUE(cuStreamWaitValue32, uint32_t)
-WAIT_VALUE(cuStreamWaitValue32_v2, uint32_t)
-WAIT_VALUE(cuStreamWaitValue64, uint64_t)
-WAIT_VALUE(cuStreamWaitValue64_v2, uint64_t)
-WRITE_VALUE(cuStreamWriteValue32, uint32_t)
-WRITE_VALUE(cuStreamWriteValue32_v2, uint32_t)
-WRITE_VALUE(cuStreamWriteValue64, uint64_t)
-WRITE_VALUE(cuStreamWriteValue64_v2, uint64_t)
-DRIVER(cuStreamBatchMemOp)(Stream* stream, unsigned, const void*, unsigned)
-{
-    return memory_operation(success, stream);
-}
-DRIVER(cuStreamBatchMemOp_v2)(Stream* stream, unsigned, const void*, unsigned)
-{
-    return memory_operation(success, stream);
-}
-DRIVER(cuCtxSynchronize)()
-{
-    return wait_if_ok(begin(Class::sync));
-}
-DRIVER(cuCtxSynchronize_v2)(Context*)
-{
-    return wait_if_ok(begin(Class::sync));
-}
-
-DRIVER(cuEventCreate)(Event** out, unsigned flags)
-{
-    if (!current_context() || !out)
-        return out ? invalid_context : invalid_value;
     std::lock_guard hold(streams_lock);
-    if (destroyed_events.empty()) {
-        *out = new Event{};
-    } else {
-        *out = destroyed_events.back();
-        destroyed_events.pop_back();
-    }
-    (*out)->flags = flags;
-    return success;
+    return create(out, destroyed_events);
 }
 
 DRIVER(cuEventDestroy_v2)(Event* event)
 {
-    if (!event)
-        return invalid_handle;
     std::lock_guard hold(streams_lock);
     *event = Event{};
     destroyed_events.push_back(event);
     return success;
-}
-
-DRIVER(cuEventElapsedTime)(float* ms, Event*, Event*)
-{
-    *ms = 0;
-    return success;
-}
-
-DRIVER(cuEventElapsedTime_v2)(float* ms, Event* start, Event* end)
-{
-    return impl_cuEventElapsedTime(ms, start, end);
 }

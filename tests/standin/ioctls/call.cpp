@@ -5,7 +5,6 @@
 #include "commands.hpp"
 #include "devices.hpp"
 #include "memory.hpp"
-#include "stop.hpp"
 #include "truth.hpp"
 
 #include <cerrno>
@@ -20,6 +19,7 @@ namespace ioctls {
 namespace {
 
 using workload::Step;
+using workload::stopping;
 
 uint64_t now()
 {

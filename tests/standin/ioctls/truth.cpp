@@ -13,7 +13,7 @@
 namespace ioctls {
 namespace {
 
-namespace json = workload::json;
+using namespace workload::json;
 
 struct Tally {
     uint64_t count = 0, duration_ns = 0, slept_ns = 0;
@@ -24,20 +24,12 @@ std::mutex lock;
 std::map<std::string, Tally> lines; // key: the line's fields without the totals
 std::string path;
 
-template<class T>
-std::string number(const std::optional<T>& value)
-{
-    return value ? std::to_string(*value) : "null";
-}
-
-std::string head(const char* type, int pid, bool of_thread)
+std::string head(const char* type, int pid)
 {
     char comm[16] = "";
     prctl(PR_GET_NAME, comm);
-    std::string out = std::string("{\"type\":\"") + type + "\",\"pid\":" + std::to_string(pid);
-    if (of_thread)
-        out += ",\"tid\":" + std::to_string(pid == getpid() ? gettid() : pid) + ",\"comm\":" + json::quoted(comm);
-    return out;
+    return std::string("{\"type\":\"") + type + "\"" + field("pid", pid) +
+           field("tid", pid == getpid() ? gettid() : pid) + field("comm", std::string(comm));
 }
 
 void count(const std::string& line, uint64_t duration_ns = 0, uint64_t slept_ns = 0, bool timed = false)
@@ -52,20 +44,16 @@ void count(const std::string& line, uint64_t duration_ns = 0, uint64_t slept_ns 
 
 std::string line_of(const CallRecord& record, int pid)
 {
-    return head("ioctl", pid, true) + ",\"device\":" + json::quoted(record.device) +
-           ",\"request\":" + json::hex(record.request) + ",\"command\":" + std::to_string(record.command) +
-           ",\"wrapped\":" + json::boolean(record.wrapped) + ",\"subject\":" + number(record.subject) +
-           ",\"status\":" + number(record.status) + ",\"errno\":" + std::to_string(record.error) +
-           ",\"bytes\":" + number(record.bytes) + ",\"virtual\":" + json::boolean(record.is_virtual) +
-           ",\"unreadable\":" + json::boolean(record.unreadable) + ",\"parameters_unreadable\":" +
-           (record.parameters_unreadable ? json::boolean(*record.parameters_unreadable) : "null") +
-           ",\"killed\":" + json::boolean(record.killed);
+    return head("ioctl", pid) + field("device", record.device) + field("request", Hex{record.request}) +
+           field("command", record.command) + field("wrapped", record.wrapped) + field("subject", record.subject) +
+           field("status", record.status) + field("errno", record.error) + field("bytes", record.bytes) +
+           field("virtual", record.is_virtual) + field("unreadable", record.unreadable) +
+           field("parameters_unreadable", record.parameters_unreadable) + field("killed", record.killed);
 }
 
 std::string device_line(const char* type, const std::string& device, int error, bool driver)
 {
-    return head(type, getpid(), true) + ",\"device\":" + json::quoted(device) + ",\"errno\":" + std::to_string(error) +
-           ",\"driver\":" + json::boolean(driver);
+    return head(type, getpid()) + field("device", device) + field("errno", error) + field("driver", driver);
 }
 
 } // namespace
@@ -97,13 +85,13 @@ void record_file(const char* type, const std::string& device, int error, bool dr
 
 void record_mapping(const std::string& device, uint64_t bytes, int error, bool driver)
 {
-    count(device_line("mmap", device, error, driver) + json::field("bytes", bytes));
+    count(device_line("mmap", device, error, driver) + field("bytes", bytes));
 }
 
 void record_xid(uint32_t xid, uint32_t pid, const std::string& name, const std::string& text)
 {
-    count("{\"type\":\"xid\",\"xid\":" + std::to_string(xid) + ",\"pid\":" + (pid ? std::to_string(pid) : "null") +
-          ",\"name\":" + (pid ? json::quoted(name) : "null") + ",\"text\":" + json::quoted(text));
+    count("{\"type\":\"xid\"" + field("xid", xid) + field_if(pid, "pid", pid) + field_if(pid, "name", name) +
+          field("text", text));
 }
 
 void forget_truth()
@@ -115,9 +103,9 @@ void write_truth()
 {
     std::string out;
     for (const auto& [line, tally] : lines) {
-        out += line + json::field("count", tally.count);
+        out += line + field("count", tally.count);
         if (tally.timed)
-            out += json::field("duration_ns", tally.duration_ns) + json::field("slept_ns", tally.slept_ns);
+            out += field("duration_ns", tally.duration_ns) + field("slept_ns", tally.slept_ns);
         out += "}\n";
     }
     if (path.empty())

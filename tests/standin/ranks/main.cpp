@@ -5,6 +5,7 @@
 #include "../nccl/nccl.hpp"
 #include "../workload/script.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -41,8 +42,6 @@ int in_group = 0;                   // number of the current group; 0: none
 bool capturing = false;
 std::ostringstream truth_lines;
 
-void run(const Steps& steps);
-
 int64_t now_ns()
 {
     timespec now{};
@@ -59,40 +58,38 @@ ncclComm_t comm_of(const Step& step, size_t word)
 }
 
 struct Function {
-    const char* name;
+    std::string_view name;
     ncclResult_t (*call)(size_t count, int type, ncclComm_t comm);
 };
 
 int reduction = 0, root = 0; // arguments of the next call
 
+#define FUNCTION(name, ...)                                                                                            \
+    {                                                                                                                  \
+#name, [](size_t n, int type, ncclComm_t comm) { return name(__VA_ARGS__, comm, stream); }                     \
+    }
+constexpr void* none = nullptr;
 const Function functions[] = {
-    {"ncclAllReduce",
-     [](size_t n, int t, ncclComm_t c) { return ncclAllReduce(nullptr, nullptr, n, t, reduction, c, stream); }},
-    {"ncclReduce",
-     [](size_t n, int t, ncclComm_t c) { return ncclReduce(nullptr, nullptr, n, t, reduction, root, c, stream); }},
-    {"ncclBroadcast",
-     [](size_t n, int t, ncclComm_t c) { return ncclBroadcast(nullptr, nullptr, n, t, root, c, stream); }},
-    {"ncclBcast", [](size_t n, int t, ncclComm_t c) { return ncclBcast(nullptr, n, t, root, c, stream); }},
-    {"ncclAllGather", [](size_t n, int t, ncclComm_t c) { return ncclAllGather(nullptr, nullptr, n, t, c, stream); }},
-    {"ncclReduceScatter",
-     [](size_t n, int t, ncclComm_t c) { return ncclReduceScatter(nullptr, nullptr, n, t, reduction, c, stream); }},
-    {"ncclAlltoAll", [](size_t n, int t, ncclComm_t c) { return ncclAlltoAll(nullptr, nullptr, n, t, c, stream); }},
-    {"ncclAllToAll", [](size_t n, int t, ncclComm_t c) { return ncclAllToAll(nullptr, nullptr, n, t, c, stream); }},
-    {"ncclGather", [](size_t n, int t, ncclComm_t c) { return ncclGather(nullptr, nullptr, n, t, root, c, stream); }},
-    {"ncclScatter", [](size_t n, int t, ncclComm_t c) { return ncclScatter(nullptr, nullptr, n, t, root, c, stream); }},
-    {"ncclSend", [](size_t n, int t, ncclComm_t c) { return ncclSend(nullptr, n, t, root, c, stream); }},
-    {"ncclRecv", [](size_t n, int t, ncclComm_t c) { return ncclRecv(nullptr, n, t, root, c, stream); }},
+    FUNCTION(ncclAllReduce, none, none, n, type, reduction),
+    FUNCTION(ncclReduce, none, none, n, type, reduction, root),
+    FUNCTION(ncclBroadcast, none, none, n, type, root),
+    FUNCTION(ncclBcast, none, n, type, root),
+    FUNCTION(ncclAllGather, none, none, n, type),
+    FUNCTION(ncclReduceScatter, none, none, n, type, reduction),
+    FUNCTION(ncclAlltoAll, none, none, n, type),
+    FUNCTION(ncclAllToAll, none, none, n, type),
+    FUNCTION(ncclGather, none, none, n, type, root),
+    FUNCTION(ncclScatter, none, none, n, type, root),
+    FUNCTION(ncclSend, none, n, type, root),
+    FUNCTION(ncclRecv, none, n, type, root),
 };
 
 // call COMM FUNCTION TIMES [count=N] [type=N] [reduction=N] [root=N] [result=N] [block=MS] [own=1: a new stream]
 void call(const Step& step)
 {
     const ncclComm_t comm = comm_of(step, 0);
-    const Function* function = nullptr;
-    for (const Function& one : functions)
-        if (step.word(1) == one.name)
-            function = &one;
-    if (!function)
+    const auto* function = std::ranges::find(functions, step.word(1), &Function::name);
+    if (function == std::end(functions))
         wrong(step, "no such function");
     const size_t count = step.number("count", 1024);
     const int type = static_cast<int>(step.number("type", 7));
@@ -184,96 +181,56 @@ void capture(const Step& step)
     cuStreamEndCapture(stream, &graph);
 }
 
-struct Row {
-    const char* name;
-    workload::Shape shape;
-    void (*function)(const Step&);
+void spin(const Step& step)
+{
+    for (const int64_t end = now_ns() + static_cast<int64_t>(step.number(0)) * 1'000'000; now_ns() < end;)
+        ;
+}
+
+// Waits until all ranks have reached this step, then for the completion of the calls so far.
+void finish(const Step&)
+{
+    pthread_barrier_wait(barrier);
+    cuStreamSynchronize(stream);
+}
+
+void complete(const Step&)
+{
+    standin_next_inside([] { pthread_barrier_wait(barrier); });
+    cuStreamSynchronize(stream);
+}
+
+// A wait for the device that takes N milliseconds.
+void hang(const Step& step)
+{
+    standin_next_block_ns(step.number(0) * 1'000'000);
+    cuStreamSynchronize(stream);
+}
+
+bool is_mine(const Step& step)
+{
+    return static_cast<uint64_t>(my_rank) == step.number(0);
+}
+
+using workload::with_block;
+const workload::StepRow rows[] = {
+    {"comm", make_comm, "result"},
+    {"forge", forge},
+    {"ask", query_error, "error"},
+    {"split", split},
+    {"call", call, "count type reduction root result block own"},
+    {"group", group, "result", with_block},
+    {"capture", capture, "", with_block},
+    {"destroy", [](const Step& s) { ncclCommDestroy(comm_of(s, 0)); }},
+    {"barrier", [](const Step&) { pthread_barrier_wait(barrier); }},
+    {"finish", finish},
+    {"complete", complete},
+    {"hang", hang},
+    {"spin", spin},
+    {"only", [](const Step& s) { is_mine(s) ? run(s.body) : void(); }, "", with_block},
+    {"except", [](const Step& s) { is_mine(s) ? void() : run(s.body); }, "", with_block},
+    {"exit", [](const Step&) { _exit(0); }},
 };
-
-const Row rows[] = {
-    {"comm", {false, "result"}, make_comm},
-    {"forge", {false, ""}, forge},
-    {"ask", {false, "error"}, query_error},
-    {"split", {false, ""}, split},
-    {"call", {false, "count type reduction root result block own"}, call},
-    {"group", {true, "result"}, group},
-    {"capture", {true, ""}, capture},
-    {"destroy", {false, ""}, [](const Step& s) { ncclCommDestroy(comm_of(s, 0)); }},
-    {"barrier", {false, ""}, [](const Step&) { pthread_barrier_wait(barrier); }},
-    // Waits until all ranks have reached this step, then for the completion of the calls so far.
-    {"finish",
-     {false, ""},
-     [](const Step&) {
-         pthread_barrier_wait(barrier);
-         cuStreamSynchronize(stream);
-     }},
-    {"complete",
-     {false, ""},
-     [](const Step&) {
-         standin_next_inside([] { pthread_barrier_wait(barrier); });
-         cuStreamSynchronize(stream);
-     }},
-    // A wait for the device that takes N milliseconds.
-    {"hang",
-     {false, ""},
-     [](const Step& s) {
-         standin_next_block_ns(s.number(0) * 1'000'000);
-         cuStreamSynchronize(stream);
-     }},
-    {"sleep", {false, ""}, [](const Step& s) { usleep(static_cast<useconds_t>(s.number(0) * 1000)); }},
-    {"spin",
-     {false, ""},
-     [](const Step& s) {
-         for (const int64_t end = now_ns() + static_cast<int64_t>(s.number(0)) * 1'000'000; now_ns() < end;)
-             ;
-     }},
-    {"only",
-     {true, ""},
-     [](const Step& s) {
-         if (static_cast<uint64_t>(my_rank) == s.number(0))
-             run(s.body);
-     }},
-    {"except",
-     {true, ""},
-     [](const Step& s) {
-         if (static_cast<uint64_t>(my_rank) != s.number(0))
-             run(s.body);
-     }},
-    {"exit", {false, ""}, [](const Step&) { _exit(0); }},
-    {"repeat",
-     {true, ""},
-     [](const Step& s) {
-         for (uint64_t i = 0; i < s.number(0); i++)
-             run(s.body);
-     }},
-    {"touch", {false, ""}, [](const Step& s) { std::ofstream(s.word(0)); }},
-    {"wait",
-     {false, ""},
-     [](const Step& s) {
-         while (access(s.word(0).c_str(), F_OK))
-             usleep(1000);
-     }},
-};
-
-const Row* find(const std::string& name)
-{
-    for (const Row& row : rows)
-        if (name == row.name)
-            return &row;
-    return nullptr;
-}
-
-const workload::Shape* shape_of(const std::string& name)
-{
-    const Row* row = find(name);
-    return row ? &row->shape : nullptr;
-}
-
-void run(const Steps& steps)
-{
-    for (const Step& step : steps)
-        find(step.name)->function(step);
-}
 
 [[noreturn]] void run_rank(const Steps& steps, const std::string& truth)
 {
@@ -307,7 +264,7 @@ int main(int argc, char** argv)
         fprintf(stderr, "usage: ranks RANKS TRUTH SCRIPT\n");
         return 2;
     }
-    const Steps steps = workload::parse(argv[3], shape_of);
+    const Steps steps = workload::parse(argv[3], rows);
     all_ranks = atoi(argv[1]);
     barrier = make_barrier(static_cast<unsigned>(all_ranks));
     for (my_rank = 0; my_rank < all_ranks; my_rank++)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that allocate with a descriptor structure, or create arrays, pools and imported memory. Each makes one
 // driver call.
-#include "../abi_allocation.hpp"
 #include "runtime.hpp"
 
 using namespace standin;
@@ -19,13 +18,6 @@ Array3DDescriptor describe(const ChannelFormat& c, const Extent& extent, unsigne
 {
     unsigned channels = (c.x > 0) + (c.y > 0) + (c.z > 0) + (c.w > 0);
     return {extent.width, extent.height, extent.depth, format_of(c), channels, flags};
-}
-
-// Returns the address of a temporary, which is valid until the end of the full expression.
-template<class T>
-T* at(T&& value)
-{
-    return &value;
 }
 
 } // namespace
@@ -46,24 +38,20 @@ STANDIN_ONE(cudaMallocMipmappedArray,
 STANDIN_ONE(cudaFreeArray, (void* array), cuArrayDestroy, array)
 STANDIN_ONE(cudaFreeMipmappedArray, (void* array), cuMipmappedArrayDestroy, array)
 
-STANDIN_ONE(cudaMemPoolCreate, (void** out, const PoolProperties* properties), cuMemPoolCreate, out, properties)
-STANDIN_ONE(cudaMemPoolDestroy, (void* pool), cuMemPoolDestroy, pool)
-STANDIN_ONE(cudaMemPoolTrimTo, (void* pool, size_t bytes), cuMemPoolTrimTo, pool, bytes)
-STANDIN_ONE(cudaMemPoolSetAttribute, (void* pool, int attribute, void* value), cuMemPoolSetAttribute, pool, attribute,
-            value)
-STANDIN_ONE(cudaMemPoolExportPointer, (Shared * out, void* address), cuMemPoolExportPointer, out, address)
-STANDIN_ONE(cudaMemPoolImportPointer, (void** out, void* pool, const Shared* from), cuMemPoolImportPointer, out, pool,
-            from)
-STANDIN_ONE(cudaIpcGetMemHandle, (Shared * out, void* address), cuIpcGetMemHandle, out, address)
-STANDIN_ONE(cudaIpcOpenMemHandle, (void** out, Shared handle, unsigned flags), cuIpcOpenMemHandle, out, handle, flags)
-STANDIN_ONE(cudaIpcCloseMemHandle, (void* address), cuIpcCloseMemHandle, address)
+STANDIN_SAME(MemPoolCreate, (void** out, const PoolProperties* properties), out, properties)
+STANDIN_SAME(MemPoolDestroy, (void* pool), pool)
+STANDIN_SAME(MemPoolTrimTo, (void* pool, size_t bytes), pool, bytes)
+STANDIN_SAME(MemPoolExportPointer, (Shared * out, void* address), out, address)
+STANDIN_SAME(MemPoolImportPointer, (void** out, void* pool, const Shared* from), out, pool, from)
+STANDIN_SAME(IpcGetMemHandle, (Shared * out, void* address), out, address)
+STANDIN_SAME(IpcOpenMemHandle, (void** out, Shared handle, unsigned flags), out, handle, flags)
+STANDIN_SAME(IpcCloseMemHandle, (void* address), address)
 
 // The runtime's structures are shorter than the driver's.
-STANDIN_ONE(cudaImportExternalMemory, (void** out, const ExternalMemory* from), cuImportExternalMemory, out,
-            at(ExternalMemory{from->type, {from->handle[0], from->handle[1]}, from->bytes, from->flags, {}}))
-STANDIN_ONE(cudaExternalMemoryGetMappedBuffer, (void** out, void* memory, const ExternalBuffer* part),
-            cuExternalMemoryGetMappedBuffer, out, memory,
-            at(ExternalBuffer{part->offset, part->bytes, part->flags, {}}))
-STANDIN_ONE(cudaDestroyExternalMemory, (void* memory), cuDestroyExternalMemory, memory)
+STANDIN_SAME(ImportExternalMemory, (void** out, const ExternalMemory* from), out,
+             at(ExternalMemory{from->type, {from->handle[0], from->handle[1]}, from->bytes, from->flags, {}}))
+STANDIN_SAME(ExternalMemoryGetMappedBuffer, (void** out, void* memory, const ExternalBuffer* part), out, memory,
+             at(ExternalBuffer{part->offset, part->bytes, part->flags, {}}))
+STANDIN_SAME(DestroyExternalMemory, (void* memory), memory)
 
-STANDIN_ONE(cudaDeviceGraphMemTrim, (int device), cuDeviceGraphMemTrim, device)
+STANDIN_SAME(DeviceGraphMemTrim, (int device), device)

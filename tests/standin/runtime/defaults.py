@@ -5,6 +5,7 @@
     defaults.py map MAJOR EXPORTS              the version script of libcudart.so.MAJOR
     defaults.py global MACHINE MAJOR EXPORTS OBJECT... assembly of functions missing from the objects
     defaults.py hidden MACHINE MAJOR EXPORTS OBJECT... the same, hidden, for the static library
+    defaults.py functions MAJOR EXPORTS        a table of all functions, for workload/symbols.cpp; 0: no functions
 
 Each missing function becomes a separate function that begins like the real ones, with push or stp, and returns 0.
 """
@@ -28,6 +29,7 @@ RETURN_0 = {
 JUMP = {
     "x86_64": "    push %rbp\n    mov %rsp, %rbp\n    pop %rbp\n    jmp {to}",
     "aarch64": "    sub sp, sp, #16\n    mov x8, x0\n    mov x0, x8\n    add sp, sp, #16\n    b {to}"}
+CONTROL = ["standin_runtime_next_result", "standin_runtime_function", "standin_runtime_handle"]
 JUMPS = {"__cudaLaunchKernel": "cudaLaunchKernel", "__cudaLaunchKernel_ptsz": "cudaLaunchKernel_ptsz"}
 
 
@@ -37,9 +39,16 @@ def exports(path, major):
 
 
 def print_map(major, names):
-    control = ["standin_runtime_next_result", "standin_runtime_function", "standin_runtime_handle"]
-    listed = "".join(f"        {name};\n" for name in names + control)
+    listed = "".join(f"        {name};\n" for name in names + CONTROL)
     print(f"libcudart.so.{major} {{\n    global:\n{listed}    local: *;\n}};")
+
+
+def print_functions(names):
+    """The functions are declared without parameters, because only their addresses are used."""
+    print("".join(f'extern "C" [[gnu::weak]] int {name}();\n' for name in names))
+    print('struct RuntimeFunction {\n    const char* name;\n    int (*function)();\n};')
+    print('extern "C" const RuntimeFunction runtime_functions[] = {')
+    print("".join(f'    {{"{name}", {name}}},\n' for name in names) + "    {nullptr, nullptr}};")
 
 
 def print_assembly(machine, names, visibility, objects):
@@ -59,6 +68,10 @@ def main():
     if command == "map":
         major, path = rest
         print_map(major, exports(path, major))
+    elif command == "functions":
+        major, path = rest
+        names = exports(path, major)
+        print_functions(names + CONTROL if names else [])
     else:
         machine, major, path, *objects = rest
         print_assembly(machine, exports(path, major), command, objects)

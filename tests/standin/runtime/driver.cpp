@@ -127,17 +127,6 @@ RUNTIME(cudaSetDevice)(int device)
     return finish(make_current(device));
 }
 
-RUNTIME(cudaGetDevice)(int* device)
-{
-    *device = thread.device;
-    return finish(success);
-}
-
-RUNTIME(cudaGetDeviceCount)(int* count)
-{
-    STANDIN_FORWARD(cuDeviceGetCount, legacy, count);
-}
-
 // For tests: this thread's next runtime call that would call the driver returns `code` instead. Driver calls for
 // initialization do not count.
 extern "C" void standin_runtime_next_result(int code)

@@ -65,37 +65,26 @@ INNER_LAUNCH int add_callback(StreamKind kind, void* stream, StreamCallback call
 
 } // namespace
 
-RUNTIME(cudaLaunchKernel)(const void* kernel, Dim3 grid, Dim3 block, void** arguments, size_t shared, void* stream)
-{
-    return launch(legacy, kernel, grid, block, arguments, shared, stream);
-}
-
-RUNTIME(cudaLaunchKernel_ptsz)(const void* kernel, Dim3 grid, Dim3 block, void** arguments, size_t shared, void* stream)
-{
-    return launch(per_thread, kernel, grid, block, arguments, shared, stream);
-}
-
-RUNTIME(cudaLaunchKernelExC)(const LaunchConfig* config, const void* kernel, void** arguments)
-{
-    return launch_ex(legacy, config, kernel, arguments);
-}
-
-RUNTIME(cudaLaunchKernelExC_ptsz)(const LaunchConfig* config, const void* kernel, void** arguments)
-{
-    return launch_ex(per_thread, config, kernel, arguments);
-}
-
-RUNTIME(cudaLaunchCooperativeKernel)
-(const void* kernel, Dim3 grid, Dim3 block, void** arguments, size_t shared, void* stream)
-{
-    return launch_cooperative(legacy, kernel, grid, block, arguments, shared, stream);
-}
-
-RUNTIME(cudaLaunchCooperativeKernel_ptsz)
-(const void* kernel, Dim3 grid, Dim3 block, void** arguments, size_t shared, void* stream)
-{
-    return launch_cooperative(per_thread, kernel, grid, block, arguments, shared, stream);
-}
+// Defines a function and its variant for the per-thread default stream.
+#define BOTH(name, parameters, inner, ...)                                                                             \
+    RUNTIME(name) parameters                                                                                           \
+    {                                                                                                                  \
+        return inner(legacy, __VA_ARGS__);                                                                             \
+    }                                                                                                                  \
+    RUNTIME(name##_ptsz) parameters                                                                                    \
+    {                                                                                                                  \
+        return inner(per_thread, __VA_ARGS__);                                                                         \
+    }
+BOTH(cudaLaunchKernel, (const void* kernel, Dim3 grid, Dim3 block, void** arguments, size_t shared, void* stream),
+     launch, kernel, grid, block, arguments, shared, stream)
+BOTH(cudaLaunchCooperativeKernel,
+     (const void* kernel, Dim3 grid, Dim3 block, void** arguments, size_t shared, void* stream), launch_cooperative,
+     kernel, grid, block, arguments, shared, stream)
+BOTH(cudaLaunchKernelExC, (const LaunchConfig* config, const void* kernel, void** arguments), launch_ex, config, kernel,
+     arguments)
+BOTH(cudaLaunchHostFunc, (void* stream, HostFunction function, void* argument), launch_host, stream, function, argument)
+BOTH(cudaStreamAddCallback, (void* stream, StreamCallback callback, void* argument, unsigned flags), add_callback,
+     stream, callback, argument, flags)
 
 #if CUDART < 13
 // It is unknown whether the real runtime uses the driver's multi-device call. The stand-in makes one cooperative launch
@@ -115,23 +104,3 @@ RUNTIME(cudaLaunchCooperativeKernelMultiDevice)(const RuntimeLaunchParams* list,
     return finish(result);
 }
 #endif
-
-RUNTIME(cudaLaunchHostFunc)(void* stream, HostFunction function, void* argument)
-{
-    return launch_host(legacy, stream, function, argument);
-}
-
-RUNTIME(cudaLaunchHostFunc_ptsz)(void* stream, HostFunction function, void* argument)
-{
-    return launch_host(per_thread, stream, function, argument);
-}
-
-RUNTIME(cudaStreamAddCallback)(void* stream, StreamCallback callback, void* argument, unsigned flags)
-{
-    return add_callback(legacy, stream, callback, argument, flags);
-}
-
-RUNTIME(cudaStreamAddCallback_ptsz)(void* stream, StreamCallback callback, void* argument, unsigned flags)
-{
-    return add_callback(per_thread, stream, callback, argument, flags);
-}

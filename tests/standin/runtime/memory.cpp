@@ -19,53 +19,37 @@ STANDIN_ONE(cudaFree, (void* address), cuMemFree, address)
 STANDIN_ONE(cudaFreeHost, (void* address), cuMemFreeHost, address)
 STANDIN_ONE(cudaHostUnregister, (void* address), cuMemHostUnregister, address)
 STANDIN_PTSZ(cudaFreeAsync, (void* address, void* stream), cuMemFreeAsync, address, stream)
-STANDIN_ONE(cudaMemGetInfo, (size_t * available, size_t* total), cuMemGetInfo, available, total)
 
 namespace {
 
 enum Kind { host_to_host = 0, host_to_device = 1, device_to_host = 2, device_to_device = 3 };
 
-[[gnu::always_inline]] inline int copy(StreamKind stream_kind, void* to, const void* from, size_t bytes, int kind)
-{
-    if (kind == host_to_device)
-        STANDIN_FORWARD(cuMemcpyHtoD, stream_kind, to, from, bytes);
-    if (kind == device_to_host)
-        STANDIN_FORWARD(cuMemcpyDtoH, stream_kind, to, from, bytes);
-    if (kind == device_to_device)
-        STANDIN_FORWARD(cuMemcpyDtoD, stream_kind, to, from, bytes);
-    STANDIN_FORWARD(cuMemcpy, stream_kind, to, from, bytes);
-}
-
-[[gnu::always_inline]] inline int copy(StreamKind stream_kind, void* to, const void* from, size_t bytes, int kind,
-                                       void* stream)
-{
-    if (kind == host_to_device)
-        STANDIN_FORWARD(cuMemcpyHtoDAsync, stream_kind, to, from, bytes, stream);
-    if (kind == device_to_host)
-        STANDIN_FORWARD(cuMemcpyDtoHAsync, stream_kind, to, from, bytes, stream);
-    if (kind == device_to_device)
-        STANDIN_FORWARD(cuMemcpyDtoDAsync, stream_kind, to, from, bytes, stream);
-    STANDIN_FORWARD(cuMemcpyAsync, stream_kind, to, from, bytes, stream);
-}
-
-// The stand-in does not register device variables, so it uses the address of the host symbol.
-void* variable(const void* symbol, size_t offset)
-{
-    return static_cast<char*>(const_cast<void*>(symbol)) + offset;
-}
+// The name of the driver function states the direction. The arguments after `kind` are the stream, if any.
+#define COPY_BY_KIND(async, ...)                                                                                       \
+    [[gnu::always_inline]] inline int copy##async(StreamKind variant, void* to, const void* from, size_t bytes,        \
+                                                  int kind, [[maybe_unused]] void* stream = nullptr)                   \
+    {                                                                                                                  \
+        if (kind == host_to_device)                                                                                    \
+            STANDIN_FORWARD(cuMemcpyHtoD##async, variant, to, from, bytes __VA_OPT__(, ) __VA_ARGS__);                 \
+        if (kind == device_to_host)                                                                                    \
+            STANDIN_FORWARD(cuMemcpyDtoH##async, variant, to, from, bytes __VA_OPT__(, ) __VA_ARGS__);                 \
+        if (kind == device_to_device)                                                                                  \
+            STANDIN_FORWARD(cuMemcpyDtoD##async, variant, to, from, bytes __VA_OPT__(, ) __VA_ARGS__);                 \
+        STANDIN_FORWARD(cuMemcpy##async, variant, to, from, bytes __VA_OPT__(, ) __VA_ARGS__);                         \
+    }
+COPY_BY_KIND()
+COPY_BY_KIND(Async, stream)
 
 MemoryType source_type(int kind)
 {
-    return kind == host_to_host || kind == host_to_device       ? MemoryType::host
-           : kind == device_to_host || kind == device_to_device ? MemoryType::device
-                                                                : MemoryType::unified;
+    static constexpr MemoryType types[] = {MemoryType::host, MemoryType::host, MemoryType::device, MemoryType::device};
+    return kind < 4 ? types[kind] : MemoryType::unified;
 }
 
 MemoryType target_type(int kind)
 {
-    return kind == host_to_host || kind == device_to_host       ? MemoryType::host
-           : kind == host_to_device || kind == device_to_device ? MemoryType::device
-                                                                : MemoryType::unified;
+    static constexpr MemoryType types[] = {MemoryType::host, MemoryType::device, MemoryType::host, MemoryType::device};
+    return kind < 4 ? types[kind] : MemoryType::unified;
 }
 
 // One side of a 2D copy: pitched memory, or an array.
@@ -106,13 +90,6 @@ Copy3D volume(const RuntimePeerCopy3D& c)
             c.extent.height, c.extent.depth};
 }
 
-// Returns the address of a temporary, which is valid until the end of the full expression.
-template<class T>
-const T* at(const T& value)
-{
-    return &value;
-}
-
 unsigned char byte(int value)
 {
     return static_cast<unsigned char>(value);
@@ -126,23 +103,16 @@ unsigned char byte(int value)
 #define COPIES(name, parameters, function, async_function, ...)                                                        \
     STANDIN_PTDS(name, (UNPACK parameters), function, __VA_ARGS__)                                                     \
     STANDIN_PTSZ(name##Async, (UNPACK parameters, void* stream), async_function, __VA_ARGS__, stream)
-#define LINEAR(name, parameters, to, from)                                                                             \
+#define VARIANT(name, inner, variant, to, from, parameters, ...)                                                       \
     RUNTIME(name) parameters                                                                                           \
     {                                                                                                                  \
-        return copy(legacy, to, from, bytes, kind);                                                                    \
-    }                                                                                                                  \
-    RUNTIME(name##_ptds) parameters                                                                                    \
-    {                                                                                                                  \
-        return copy(per_thread, to, from, bytes, kind);                                                                \
-    }                                                                                                                  \
-    RUNTIME(name##Async)(UNPACK parameters, void* stream)                                                              \
-    {                                                                                                                  \
-        return copy(legacy, to, from, bytes, kind, stream);                                                            \
-    }                                                                                                                  \
-    RUNTIME(name##Async_ptsz)(UNPACK parameters, void* stream)                                                         \
-    {                                                                                                                  \
-        return copy(per_thread, to, from, bytes, kind, stream);                                                        \
+        return inner(variant, to, from, bytes, kind __VA_OPT__(, ) __VA_ARGS__);                                       \
     }
+#define LINEAR(name, parameters, to, from)                                                                             \
+    VARIANT(name, copy, legacy, to, from, parameters)                                                                  \
+    VARIANT(name##_ptds, copy, per_thread, to, from, parameters)                                                       \
+    VARIANT(name##Async, copyAsync, legacy, to, from, (UNPACK parameters, void* stream), stream)                       \
+    VARIANT(name##Async_ptsz, copyAsync, per_thread, to, from, (UNPACK parameters, void* stream), stream)
 
 LINEAR(cudaMemcpy, (void* to, const void* from, size_t bytes, int kind), to, from)
 LINEAR(cudaMemcpyToSymbol, (const void* symbol, const void* from, size_t bytes, size_t offset, int kind),
@@ -151,10 +121,9 @@ LINEAR(cudaMemcpyFromSymbol, (void* to, const void* symbol, size_t bytes, size_t
        variable(symbol, offset))
 
 // These two have no per-thread variants.
-STANDIN_ONE(cudaMemcpyPeer, (void* to, int, const void* from, int, size_t bytes), cuMemcpyPeer, to, nullptr, from,
-            nullptr, bytes)
-STANDIN_ONE(cudaMemcpyPeerAsync, (void* to, int, const void* from, int, size_t bytes, void* stream), cuMemcpyPeerAsync,
-            to, nullptr, from, nullptr, bytes, stream)
+STANDIN_SAME(MemcpyPeer, (void* to, int, const void* from, int, size_t bytes), to, nullptr, from, nullptr, bytes)
+STANDIN_SAME(MemcpyPeerAsync, (void* to, int, const void* from, int, size_t bytes, void* stream), to, nullptr, from,
+             nullptr, bytes, stream)
 
 COPIES(cudaMemcpy2D,
        (void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height, int kind),
@@ -191,25 +160,26 @@ COPIES(cudaMemset3D, (PitchedPointer to, int value, Extent extent), cuMemsetD2D8
        to.pitch, byte(value), extent.width, extent.height* extent.depth)
 
 #if CUDART < 13
-STANDIN_PTSZ(cudaMemcpyBatchAsync,
-             (void** to, void** from, size_t* sizes, size_t count, void* attributes, size_t* first,
-              size_t attribute_count, size_t* failed, void* stream),
-             cuMemcpyBatchAsync, to, from, sizes, count, attributes, first, attribute_count, failed, stream)
-STANDIN_PTSZ(cudaMemcpy3DBatchAsync, (size_t count, void* list, size_t* failed, uint64_t flags, void* stream),
-             cuMemcpy3DBatchAsync, count, list, failed, flags, stream)
-STANDIN_PTSZ(cudaMemPrefetchAsync, (const void* address, size_t bytes, int device, void* stream), cuMemPrefetchAsync,
-             address, bytes, device, stream)
+STANDIN_SAME_PTSZ(MemcpyBatchAsync,
+                  (void** to, void** from, size_t* sizes, size_t count, void* attributes, size_t* first,
+                   size_t attribute_count, size_t* failed, void* stream),
+                  to, from, sizes, count, attributes, first, attribute_count, failed, stream)
+STANDIN_SAME_PTSZ(Memcpy3DBatchAsync, (size_t count, void* list, size_t* failed, uint64_t flags, void* stream), count,
+                  list, failed, flags, stream)
+STANDIN_SAME_PTSZ(MemPrefetchAsync, (const void* address, size_t bytes, int device, void* stream), address, bytes,
+                  device, stream)
 #else
-STANDIN_PTSZ(cudaMemcpyBatchAsync,
-             (void** to, void** from, size_t* sizes, size_t count, void* attributes, size_t* first,
-              size_t attribute_count, void* stream),
-             cuMemcpyBatchAsync, to, from, sizes, count, attributes, first, attribute_count, stream)
-STANDIN_PTSZ(cudaMemcpy3DBatchAsync, (size_t count, void* list, uint64_t flags, void* stream), cuMemcpy3DBatchAsync,
-             count, list, flags, stream)
-STANDIN_PTSZ(cudaMemPrefetchAsync, (const void* address, size_t bytes, Location location, unsigned flags, void* stream),
-             cuMemPrefetchAsync, address, bytes, location, flags, stream)
-STANDIN_PTSZ(cudaMemPrefetchBatchAsync,
-             (void** addresses, size_t* sizes, size_t count, Location* locations, size_t* first, size_t location_count,
-              uint64_t flags, void* stream),
-             cuMemPrefetchBatchAsync, addresses, sizes, count, locations, first, location_count, flags, stream)
+STANDIN_SAME_PTSZ(MemcpyBatchAsync,
+                  (void** to, void** from, size_t* sizes, size_t count, void* attributes, size_t* first,
+                   size_t attribute_count, void* stream),
+                  to, from, sizes, count, attributes, first, attribute_count, stream)
+STANDIN_SAME_PTSZ(Memcpy3DBatchAsync, (size_t count, void* list, uint64_t flags, void* stream), count, list, flags,
+                  stream)
+STANDIN_SAME_PTSZ(MemPrefetchAsync,
+                  (const void* address, size_t bytes, Location location, unsigned flags, void* stream), address, bytes,
+                  location, flags, stream)
+STANDIN_SAME_PTSZ(MemPrefetchBatchAsync,
+                  (void** addresses, size_t* sizes, size_t count, Location* locations, size_t* first,
+                   size_t location_count, uint64_t flags, void* stream),
+                  addresses, sizes, count, locations, first, location_count, flags, stream)
 #endif

@@ -178,20 +178,6 @@ RUNTIME(__cudaGetKernel)(const void** handle, const void* stub)
     return finish(success);
 }
 
-RUNTIME(cudaGetFuncBySymbol)(void** function, const void* stub)
-{
-    int result = prepare();
-    return finish(result ? result : find_function(stub, function));
-}
-
-RUNTIME(cudaFuncGetName)(const char** name, const void* stub)
-{
-    Kernel* kernel = find(stub);
-    if (kernel)
-        *name = kernel->name.c_str();
-    return finish(kernel ? success : invalid_device_function);
-}
-
 // For tests, without an API call: the CUfunction that a launch of `stub` on this thread's device passes to the driver,
 // and the handle that __cudaGetKernel returned for it. Null if the kernel is not loaded yet.
 extern "C" void* standin_runtime_function(const void* stub)

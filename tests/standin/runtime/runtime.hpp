@@ -34,12 +34,9 @@ namespace standin {
     X(cuStreamBeginCapture, 10010, (void*, int))                                                                       \
     X(cuStreamBeginCaptureToGraph, 12030, (void*, void*, const void*, const void*, size_t, int))                       \
     X(cuStreamEndCapture, 10000, (void*, void**))                                                                      \
-    X(cuStreamIsCapturing, 10000, (void*, int*))                                                                       \
-    X(cuThreadExchangeStreamCaptureMode, 10010, (int*))                                                                \
     X(cuGraphCreate, 10000, (void**, unsigned))                                                                        \
     X(cuGraphClone, 10000, (void**, void*))                                                                            \
     X(cuGraphDestroy, 10000, (void*))                                                                                  \
-    X(cuGraphDestroyNode, 10000, (void*))                                                                              \
     X(cuGraphGetNodes, 10000, (void*, void**, size_t*))                                                                \
     X(cuGraphConditionalHandleCreate, 12030, (uint64_t*, void*, void*, unsigned, unsigned))                            \
     X(cuGraphAddKernelNode, 12000, (void**, void*, const void*, size_t, const KernelNodeParams*))                      \
@@ -60,7 +57,6 @@ namespace standin {
     X(cuGraphLaunch, 10000, (void*, void*))                                                                            \
     X(cuGraphExecUpdate, 12000, (void*, void*, void*))                                                                 \
     X(cuGraphExecDestroy, 10000, (void*))                                                                              \
-    X(cuGraphNodeSetEnabled, 11060, (void*, void*, unsigned))                                                          \
     X(cuGraphExecNodeSetParams, 12020, (void*, void*, const GenericNode*))                                             \
     X(cuGraphExecKernelNodeSetParams, 12000, (void*, void*, const KernelNodeParams*))                                  \
     X(cuGraphExecMemcpyNodeSetParams, 10020, (void*, void*, const Copy3D*, void*))                                     \
@@ -94,7 +90,6 @@ namespace standin {
     X(cuLaunchHostFunc, 10000, (void*, HostFunction, void*))                                                           \
     X(cuStreamAddCallback, 5000, (void*, StreamCallback, void*, unsigned))                                             \
     X(cuStreamCreate, 2000, (void**, unsigned))                                                                        \
-    X(cuStreamCreateWithPriority, 5050, (void**, unsigned, int))                                                       \
     X(cuStreamDestroy, 4000, (void*))                                                                                  \
     X(cuStreamSynchronize, 2000, (void*))                                                                              \
     X(cuStreamQuery, 2000, (void*))                                                                                    \
@@ -102,7 +97,6 @@ namespace standin {
     X(cuEventCreate, 2000, (void**, unsigned))                                                                         \
     X(cuEventDestroy, 4000, (void*))                                                                                   \
     X(cuEventRecord, 2000, (void*, void*))                                                                             \
-    X(cuEventRecordWithFlags, 11010, (void*, void*, unsigned))                                                         \
     X(cuEventSynchronize, 2000, (void*))                                                                               \
     X(cuEventQuery, 2000, (void*))                                                                                     \
     X(cuDevicePrimaryCtxReset, 11000, (int))                                                                           \
@@ -124,7 +118,6 @@ namespace standin {
     X(cuMemPoolCreate, 11020, (void**, const PoolProperties*))                                                         \
     X(cuMemPoolDestroy, 11020, (void*))                                                                                \
     X(cuMemPoolTrimTo, 11020, (void*, size_t))                                                                         \
-    X(cuMemPoolSetAttribute, 11020, (void*, int, void*))                                                               \
     X(cuMemPoolExportPointer, 11020, (Shared*, void*))                                                                 \
     X(cuMemPoolImportPointer, 11020, (void**, void*, const Shared*))                                                   \
     X(cuIpcGetMemHandle, 4010, (Shared*, void*))                                                                       \
@@ -134,7 +127,6 @@ namespace standin {
     X(cuExternalMemoryGetMappedBuffer, 10000, (void**, void*, const ExternalBuffer*))                                  \
     X(cuDestroyExternalMemory, 10000, (void*))                                                                         \
     X(cuDeviceGraphMemTrim, 11040, (int))                                                                              \
-    X(cuMemGetInfo, 3020, (size_t*, size_t*))                                                                          \
     X(cuMemcpy, 4000, (void*, const void*, size_t))                                                                    \
     X(cuMemcpyAsync, 4000, (void*, const void*, size_t, void*))                                                        \
     X(cuMemcpyHtoD, 3020, (void*, const void*, size_t))                                                                \
@@ -213,6 +205,19 @@ inline int before_call()
 
 Copy3D volume(const RuntimeCopy3D&); // converts to the driver's structure
 
+// The stand-in does not register device variables, so it uses the address of the host symbol.
+inline void* variable(const void* symbol, size_t offset)
+{
+    return static_cast<char*>(const_cast<void*>(symbol)) + offset;
+}
+
+// Returns the address of a temporary, which is valid until the end of the full expression.
+template<class T>
+T* at(T&& value)
+{
+    return &value;
+}
+
 // Looks up the driver's function of a kernel, given as the stub's address or a handle of __cudaGetKernel. Loads the
 // kernel on first use.
 int find_function(const void* stub_or_handle, void** function);
@@ -234,3 +239,6 @@ int find_function(const void* stub_or_handle, void** function);
     }
 #define STANDIN_PTSZ(name, ...) STANDIN_WITH_VARIANT(name, name##_ptsz, __VA_ARGS__)
 #define STANDIN_PTDS(name, ...) STANDIN_WITH_VARIANT(name, name##_ptds, __VA_ARGS__)
+// The same, if the names of both functions only differ in cuda and cu.
+#define STANDIN_SAME(name, parameters, ...) STANDIN_ONE(cuda##name, parameters, cu##name, __VA_ARGS__)
+#define STANDIN_SAME_PTSZ(name, parameters, ...) STANDIN_PTSZ(cuda##name, parameters, cu##name, __VA_ARGS__)

@@ -177,7 +177,7 @@ Memory allocate_default(Side side, size_t bytes)
                                          : runtime_major     ? "cudaMalloc"
                                                              : "cuMemAlloc_v2");
     AllocRequest request{.bytes = bytes, .width = bytes, .height = 1, .array = {bytes, 1, 0, 1, 1, 0}};
-    auto memory = allocate(*row, row->function, request, Pace(nothing));
+    auto memory = allocate(*row, row->function(), request, Pace(nothing));
     if (!memory)
         fail("cannot allocate memory for copies");
     return *memory;
@@ -215,7 +215,7 @@ void alloc(const Step& step)
     if (step.has("pool"))
         request.pool = memory(step, "pool", Side::device).address;
     find_source(request, *row, step);
-    if (auto memory = allocate(*row, row->function + suffix(function), request, Pace(step)))
+    if (auto memory = allocate(*row, row->function() + suffix(function), request, Pace(step)))
         remember(name, tagged(*memory, step));
 }
 

@@ -29,15 +29,17 @@ using AllocCaller = int (*)(void* function, AllocRequest&);
 enum class Source { none, ipc, pool_pointer, file, external, graph };
 
 struct AllocRow {
-    const char* name;     // in scripts
-    const char* function; // the exported symbol, without _ptsz
-    const char* kind;     // kind of memory in copies; empty if copies do not support it
+    const char* name; // in scripts
+    const char* kind; // kind of memory in copies; empty if copies do not support it
     standin::Holding holding;
     bool owned; // released with its context
     const char* free_by;
     AllocCaller call;
     const char* nested = ""; // the driver function that a runtime function calls
     Source source = Source::none;
+    const char* symbol = nullptr; // the exported symbol, without _ptsz, if it is not `name`
+
+    const char* function() const { return symbol ? symbol : name; }
 };
 const AllocRow* find_alloc_row(const std::string& function);
 

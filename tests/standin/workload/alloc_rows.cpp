@@ -11,24 +11,49 @@
 namespace workload {
 namespace {
 
-using standin::Array3DDescriptor;
-using standin::ChannelFormat;
-using standin::Extent;
+using namespace standin;
 
-int plain(void* f, AllocRequest& w)
+ChannelFormat channels(const Array3DDescriptor& d)
 {
-    return call_symbol(f, &w.address, w.bytes, w.stream); // functions without Async ignore the stream
+    int bits = static_cast<int>(8 * standin::bytes_of_format(d.format));
+    auto kind = d.format >= 0x10 ? ChannelFormat::is_float
+                : d.format >= 8  ? ChannelFormat::is_signed
+                                 : ChannelFormat::is_unsigned;
+    auto bits_of = [&](unsigned channel) { return channel < d.channels ? bits : 0; };
+    return {bits_of(0), bits_of(1), bits_of(2), bits_of(3), kind};
 }
 
-int with_flags(void* f, AllocRequest& w)
+// Returns the address of a temporary, which is valid until the end of the full expression.
+template<class T>
+T* at(T&& value)
 {
-    return call_symbol(f, &w.address, w.bytes, 1u);
+    return &value;
 }
 
-int from_pool(void* f, AllocRequest& w)
-{
-    return call_symbol(f, &w.address, w.bytes, w.pool, w.stream);
-}
+#define BY(name, ...)                                                                                                  \
+    int name(void* f, AllocRequest& w)                                                                                 \
+    {                                                                                                                  \
+        return call_symbol(f, __VA_ARGS__);                                                                            \
+    }
+BY(plain, &w.address, w.bytes, w.stream) // functions without Async ignore the stream
+BY(with_flags, &w.address, w.bytes, 1u)
+BY(from_pool, &w.address, w.bytes, w.pool, w.stream)
+BY(in_place, w.address, w.bytes, 0u)
+BY(physical, &w.address, w.bytes, w.unreadable ? w.unreadable : at(AllocationProperties{1, 0, w.location, nullptr, 0}),
+   0ull)
+BY(flat_array, &w.address, at(ArrayDescriptor{w.array.width, w.array.height, w.array.format, w.array.channels}))
+BY(volume_array, &w.address, &w.array, w.levels) // functions without levels ignore them
+BY(runtime_array, &w.address, at(channels(w.array)), w.array.width, w.array.height, 0u)
+BY(runtime_volume_array, &w.address, at(channels(w.array)), Extent{w.array.width, w.array.height, w.array.depth}, 0u)
+BY(runtime_mipmapped, &w.address, at(channels(w.array)), Extent{w.array.width, w.array.height, w.array.depth}, w.levels,
+   0u)
+BY(new_pool, &w.address, at(PoolProperties{1, 0, w.location, nullptr, 0, {}}))
+BY(ipc, &w.address, w.shared, 1u)
+BY(pool_pointer, &w.address, w.pool, &w.shared)
+BY(shareable, &w.address, reinterpret_cast<void*>(static_cast<intptr_t>(w.file)), 1) // 1: a file descriptor
+BY(external, &w.address, at(ExternalMemory{1, {}, w.bytes, 0, {}}))
+BY(external_buffer, &w.address, w.source.address, at(ExternalBuffer{w.source.offset, w.bytes, 0, {}}))
+BY(new_multicast, &w.address, at(MulticastProperties{2, w.bytes, 1, 0}))
 
 int pitched(void* f, AllocRequest& w)
 {
@@ -48,110 +73,9 @@ int pitched_volume(void* f, AllocRequest& w)
     return result;
 }
 
-int in_place(void* f, AllocRequest& w)
-{
-    return call_symbol(f, w.address, w.bytes, 0u);
-}
-
-int physical(void* f, AllocRequest& w)
-{
-    standin::AllocationProperties properties = {1, 0, w.location, nullptr, 0};
-    return call_symbol(f, &w.address, w.bytes, w.unreadable ? w.unreadable : &properties, 0ull);
-}
-
-int flat_array(void* f, AllocRequest& w)
-{
-    standin::ArrayDescriptor descriptor = {w.array.width, w.array.height, w.array.format, w.array.channels};
-    return call_symbol(f, &w.address, &descriptor);
-}
-
-int volume_array(void* f, AllocRequest& w)
-{
-    return call_symbol(f, &w.address, &w.array, w.levels); // functions without levels ignore them
-}
-
-ChannelFormat channels(const Array3DDescriptor& d)
-{
-    int bits = static_cast<int>(8 * standin::bytes_of_format(d.format));
-    auto kind = d.format >= 0x10 ? ChannelFormat::is_float
-                : d.format >= 8  ? ChannelFormat::is_signed
-                                 : ChannelFormat::is_unsigned;
-    auto bits_of = [&](unsigned channel) { return channel < d.channels ? bits : 0; };
-    return {bits_of(0), bits_of(1), bits_of(2), bits_of(3), kind};
-}
-
-Extent extent(const AllocRequest& w)
-{
-    return {w.array.width, w.array.height, w.array.depth};
-}
-
-int runtime_array(void* f, AllocRequest& w)
-{
-    auto format = channels(w.array);
-    return call_symbol(f, &w.address, &format, w.array.width, w.array.height, 0u);
-}
-
-int runtime_volume_array(void* f, AllocRequest& w)
-{
-    auto format = channels(w.array);
-    return call_symbol(f, &w.address, &format, extent(w), 0u);
-}
-
-int runtime_mipmapped(void* f, AllocRequest& w)
-{
-    auto format = channels(w.array);
-    return call_symbol(f, &w.address, &format, extent(w), w.levels, 0u);
-}
-
-int new_pool(void* f, AllocRequest& w)
-{
-    standin::PoolProperties properties = {};
-    properties.type = 1;
-    properties.location = w.location;
-    return call_symbol(f, &w.address, &properties);
-}
-
-int ipc(void* f, AllocRequest& w)
-{
-    return call_symbol(f, &w.address, w.shared, 1u);
-}
-
-int pool_pointer(void* f, AllocRequest& w)
-{
-    return call_symbol(f, &w.address, w.pool, &w.shared);
-}
-
-int shareable(void* f, AllocRequest& w)
-{
-    constexpr int file_descriptor = 1;
-    return call_symbol(f, &w.address, reinterpret_cast<void*>(static_cast<intptr_t>(w.file)), file_descriptor);
-}
-
-int external(void* f, AllocRequest& w)
-{
-    standin::ExternalMemory descriptor = {};
-    descriptor.type = 1;
-    descriptor.bytes = w.bytes;
-    return call_symbol(f, &w.address, &descriptor);
-}
-
-int external_buffer(void* f, AllocRequest& w)
-{
-    standin::ExternalBuffer descriptor = {};
-    descriptor.offset = w.source.offset;
-    descriptor.bytes = w.bytes;
-    return call_symbol(f, &w.address, w.source.address, &descriptor);
-}
-
-int new_multicast(void* f, AllocRequest& w)
-{
-    standin::MulticastProperties properties = {2, w.bytes, 1, 0};
-    return call_symbol(f, &w.address, &properties);
-}
-
 int alloc_node(void* f, AllocRequest& w)
 {
-    standin::AllocationNode node = {};
+    AllocationNode node = {};
     node.pool.location = w.location;
     node.bytes = w.bytes;
     void* out = nullptr;
@@ -167,85 +91,76 @@ int free_node(void* f, void* address, void*)
 }
 
 using enum standin::Holding;
-#define SAME_NAME(name) name, name
 const AllocRow rows[] = {
-    {SAME_NAME("cuMemAlloc_v2"), "device", device, true, "cuMemFree_v2", plain},
-    {SAME_NAME("cuMemAllocPitch_v2"), "device", device, true, "cuMemFree_v2", pitched},
-    {SAME_NAME("cuMemAllocManaged"), "managed", managed, true, "cuMemFree_v2", with_flags},
-    {SAME_NAME("cuMemAllocAsync"), "device", pool, false, "cuMemFreeAsync", plain},
-    {SAME_NAME("cuMemAllocFromPoolAsync"), "device", pool, false, "cuMemFreeAsync", from_pool},
-    {SAME_NAME("cuMemHostAlloc"), "pinned", pinned, true, "cuMemFreeHost", with_flags},
-    {SAME_NAME("cuMemAllocHost_v2"), "pinned", pinned, true, "cuMemFreeHost", plain},
-    {SAME_NAME("cuMemHostRegister_v2"), "registered", registered, true, "cuMemHostUnregister", in_place},
-    {"cuMemMap", "cuMemCreate", "vmm", vmm, false, "cuMemRelease", physical},
-    {SAME_NAME("cuMemCreate"), "vmm", vmm, false, "cuMemRelease", physical},
-    {"array", "cuArrayCreate_v2", "array", array, true, "cuArrayDestroy", flat_array},
-    {SAME_NAME("cuArrayCreate_v2"), "array", array, true, "cuArrayDestroy", flat_array},
-    {SAME_NAME("cuArray3DCreate_v2"), "array", array, true, "cuArrayDestroy", volume_array},
-    {SAME_NAME("cuMipmappedArrayCreate"), "array", array, true, "cuMipmappedArrayDestroy", volume_array},
-    {SAME_NAME("cuMemPoolCreate"), "", pool_object, false, "cuMemPoolDestroy", new_pool},
-    {SAME_NAME("cuMemPoolImportPointer"), "device", imported, false, "cuMemFreeAsync", pool_pointer, "",
-     Source::pool_pointer},
-    {SAME_NAME("cuIpcOpenMemHandle"), "device", imported, true, "cuIpcCloseMemHandle", ipc, "", Source::ipc},
-    {SAME_NAME("cuIpcOpenMemHandle_v2"), "device", imported, true, "cuIpcCloseMemHandle", ipc, "", Source::ipc},
-    {SAME_NAME("cuMemImportFromShareableHandle"), "vmm", imported, false, "cuMemRelease", shareable, "", Source::file},
-    {SAME_NAME("cuImportExternalMemory"), "", imported, true, "cuDestroyExternalMemory", external},
-    {SAME_NAME("cuExternalMemoryGetMappedBuffer"), "device", mapped, true, "cuMemFree_v2", external_buffer, "",
-     Source::external},
-    {SAME_NAME("cuMulticastCreate"), "", multicast, false, "cuMemRelease", new_multicast},
-    {SAME_NAME("cuGraphAddMemAllocNode"), "device", graph, false, "cuGraphAddMemFreeNode", alloc_node, "",
-     Source::graph},
-    {SAME_NAME("cudaMalloc"), "device", device, true, "cudaFree", plain, "cuMemAlloc_v2"},
-    {SAME_NAME("cudaMallocPitch"), "device", device, true, "cudaFree", pitched, "cuMemAllocPitch_v2"},
-    {SAME_NAME("cudaMalloc3D"), "device", device, true, "cudaFree", pitched_volume, "cuMemAllocPitch_v2"},
-    {SAME_NAME("cudaMallocManaged"), "managed", managed, true, "cudaFree", with_flags, "cuMemAllocManaged"},
-    {SAME_NAME("cudaMallocAsync"), "device", pool, false, "cudaFreeAsync", plain, "cuMemAllocAsync"},
-    {SAME_NAME("cudaMallocFromPoolAsync"), "device", pool, false, "cudaFreeAsync", from_pool,
-     "cuMemAllocFromPoolAsync"},
-    {SAME_NAME("cudaMallocHost"), "pinned", pinned, true, "cudaFreeHost", plain, "cuMemHostAlloc"},
-    {SAME_NAME("cudaHostAlloc"), "pinned", pinned, true, "cudaFreeHost", with_flags, "cuMemHostAlloc"},
-    {SAME_NAME("cudaHostRegister"), "registered", registered, true, "cudaHostUnregister", in_place,
-     "cuMemHostRegister_v2"},
-    {SAME_NAME("cudaMallocArray"), "array", array, true, "cudaFreeArray", runtime_array, "cuArray3DCreate_v2"},
-    {SAME_NAME("cudaMalloc3DArray"), "array", array, true, "cudaFreeArray", runtime_volume_array, "cuArray3DCreate_v2"},
-    {SAME_NAME("cudaMallocMipmappedArray"), "array", array, true, "cudaFreeMipmappedArray", runtime_mipmapped,
+    {"cuMemAlloc_v2", "device", device, true, "cuMemFree_v2", plain},
+    {"cuMemAllocPitch_v2", "device", device, true, "cuMemFree_v2", pitched},
+    {"cuMemAllocManaged", "managed", managed, true, "cuMemFree_v2", with_flags},
+    {"cuMemAllocAsync", "device", pool, false, "cuMemFreeAsync", plain},
+    {"cuMemAllocFromPoolAsync", "device", pool, false, "cuMemFreeAsync", from_pool},
+    {"cuMemHostAlloc", "pinned", pinned, true, "cuMemFreeHost", with_flags},
+    {"cuMemAllocHost_v2", "pinned", pinned, true, "cuMemFreeHost", plain},
+    {"cuMemHostRegister_v2", "registered", registered, true, "cuMemHostUnregister", in_place},
+    {"cuMemMap", "vmm", vmm, false, "cuMemRelease", physical, "", Source::none, "cuMemCreate"},
+    {"cuMemCreate", "vmm", vmm, false, "cuMemRelease", physical},
+    {"array", "array", array, true, "cuArrayDestroy", flat_array, "", Source::none, "cuArrayCreate_v2"},
+    {"cuArrayCreate_v2", "array", array, true, "cuArrayDestroy", flat_array},
+    {"cuArray3DCreate_v2", "array", array, true, "cuArrayDestroy", volume_array},
+    {"cuMipmappedArrayCreate", "array", array, true, "cuMipmappedArrayDestroy", volume_array},
+    {"cuMemPoolCreate", "", pool_object, false, "cuMemPoolDestroy", new_pool},
+    {"cuMemPoolImportPointer", "device", imported, false, "cuMemFreeAsync", pool_pointer, "", Source::pool_pointer},
+    {"cuIpcOpenMemHandle", "device", imported, true, "cuIpcCloseMemHandle", ipc, "", Source::ipc},
+    {"cuIpcOpenMemHandle_v2", "device", imported, true, "cuIpcCloseMemHandle", ipc, "", Source::ipc},
+    {"cuMemImportFromShareableHandle", "vmm", imported, false, "cuMemRelease", shareable, "", Source::file},
+    {"cuImportExternalMemory", "", imported, true, "cuDestroyExternalMemory", external},
+    {"cuExternalMemoryGetMappedBuffer", "device", mapped, true, "cuMemFree_v2", external_buffer, "", Source::external},
+    {"cuMulticastCreate", "", multicast, false, "cuMemRelease", new_multicast},
+    {"cuGraphAddMemAllocNode", "device", graph, false, "cuGraphAddMemFreeNode", alloc_node, "", Source::graph},
+    {"cudaMalloc", "device", device, true, "cudaFree", plain, "cuMemAlloc_v2"},
+    {"cudaMallocPitch", "device", device, true, "cudaFree", pitched, "cuMemAllocPitch_v2"},
+    {"cudaMalloc3D", "device", device, true, "cudaFree", pitched_volume, "cuMemAllocPitch_v2"},
+    {"cudaMallocManaged", "managed", managed, true, "cudaFree", with_flags, "cuMemAllocManaged"},
+    {"cudaMallocAsync", "device", pool, false, "cudaFreeAsync", plain, "cuMemAllocAsync"},
+    {"cudaMallocFromPoolAsync", "device", pool, false, "cudaFreeAsync", from_pool, "cuMemAllocFromPoolAsync"},
+    {"cudaMallocHost", "pinned", pinned, true, "cudaFreeHost", plain, "cuMemHostAlloc"},
+    {"cudaHostAlloc", "pinned", pinned, true, "cudaFreeHost", with_flags, "cuMemHostAlloc"},
+    {"cudaHostRegister", "registered", registered, true, "cudaHostUnregister", in_place, "cuMemHostRegister_v2"},
+    {"cudaMallocArray", "array", array, true, "cudaFreeArray", runtime_array, "cuArray3DCreate_v2"},
+    {"cudaMalloc3DArray", "array", array, true, "cudaFreeArray", runtime_volume_array, "cuArray3DCreate_v2"},
+    {"cudaMallocMipmappedArray", "array", array, true, "cudaFreeMipmappedArray", runtime_mipmapped,
      "cuMipmappedArrayCreate"},
-    {SAME_NAME("cudaMemPoolCreate"), "", pool_object, false, "cudaMemPoolDestroy", new_pool, "cuMemPoolCreate"},
-    {SAME_NAME("cudaMemPoolImportPointer"), "device", imported, false, "cudaFreeAsync", pool_pointer,
-     "cuMemPoolImportPointer", Source::pool_pointer},
-    {SAME_NAME("cudaIpcOpenMemHandle"), "device", imported, true, "cudaIpcCloseMemHandle", ipc, "cuIpcOpenMemHandle_v2",
+    {"cudaMemPoolCreate", "", pool_object, false, "cudaMemPoolDestroy", new_pool, "cuMemPoolCreate"},
+    {"cudaMemPoolImportPointer", "device", imported, false, "cudaFreeAsync", pool_pointer, "cuMemPoolImportPointer",
+     Source::pool_pointer},
+    {"cudaIpcOpenMemHandle", "device", imported, true, "cudaIpcCloseMemHandle", ipc, "cuIpcOpenMemHandle_v2",
      Source::ipc},
-    {SAME_NAME("cudaImportExternalMemory"), "", imported, true, "cudaDestroyExternalMemory", external,
-     "cuImportExternalMemory"},
-    {SAME_NAME("cudaExternalMemoryGetMappedBuffer"), "device", mapped, true, "cudaFree", external_buffer,
+    {"cudaImportExternalMemory", "", imported, true, "cudaDestroyExternalMemory", external, "cuImportExternalMemory"},
+    {"cudaExternalMemoryGetMappedBuffer", "device", mapped, true, "cudaFree", external_buffer,
      "cuExternalMemoryGetMappedBuffer", Source::external},
-    {SAME_NAME("cudaGraphAddMemAllocNode"), "device", graph, false, "cudaGraphAddMemFreeNode", alloc_node,
+    {"cudaGraphAddMemAllocNode", "device", graph, false, "cudaGraphAddMemFreeNode", alloc_node,
      "cuGraphAddMemAllocNode", Source::graph},
 };
 
-const FreeRow free_rows[] = {
-    {"cuMemFree_v2"},
-    {"cuMemFreeAsync"},
-    {"cuMemFreeHost"},
-    {"cuMemHostUnregister"},
-    {"cuMemRelease"},
-    {"cuArrayDestroy"},
-    {"cuMipmappedArrayDestroy"},
-    {"cuMemPoolDestroy"},
-    {"cuIpcCloseMemHandle"},
-    {"cuDestroyExternalMemory"},
-    {"cuGraphAddMemFreeNode", "", free_node},
-    {"cudaFree", "cuMemFree_v2"},
-    {"cudaFreeAsync", "cuMemFreeAsync"},
-    {"cudaFreeHost", "cuMemFreeHost"},
-    {"cudaHostUnregister", "cuMemHostUnregister"},
-    {"cudaFreeArray", "cuArrayDestroy"},
-    {"cudaFreeMipmappedArray", "cuMipmappedArrayDestroy"},
-    {"cudaMemPoolDestroy", "cuMemPoolDestroy"},
-    {"cudaIpcCloseMemHandle", "cuIpcCloseMemHandle"},
-    {"cudaDestroyExternalMemory", "cuDestroyExternalMemory"},
-    {"cudaGraphAddMemFreeNode", "cuGraphAddMemFreeNode", free_node},
-};
+const FreeRow free_rows[] = {{"cuMemFree_v2"},
+                             {"cuMemFreeAsync"},
+                             {"cuMemFreeHost"},
+                             {"cuMemHostUnregister"},
+                             {"cuMemRelease"},
+                             {"cuArrayDestroy"},
+                             {"cuMipmappedArrayDestroy"},
+                             {"cuMemPoolDestroy"},
+                             {"cuIpcCloseMemHandle"},
+                             {"cuDestroyExternalMemory"},
+                             {"cuGraphAddMemFreeNode", "", free_node},
+                             {"cudaFree", "cuMemFree_v2"},
+                             {"cudaFreeAsync", "cuMemFreeAsync"},
+                             {"cudaFreeHost", "cuMemFreeHost"},
+                             {"cudaHostUnregister", "cuMemHostUnregister"},
+                             {"cudaFreeArray", "cuArrayDestroy"},
+                             {"cudaFreeMipmappedArray", "cuMipmappedArrayDestroy"},
+                             {"cudaMemPoolDestroy", "cuMemPoolDestroy"},
+                             {"cudaIpcCloseMemHandle", "cuIpcCloseMemHandle"},
+                             {"cudaDestroyExternalMemory", "cuDestroyExternalMemory"},
+                             {"cudaGraphAddMemFreeNode", "cuGraphAddMemFreeNode", free_node}};
 
 template<class Row, size_t n>
 const Row* find(const Row (&list)[n], const std::string& function)

@@ -32,8 +32,6 @@ private:
     void* arm_runtime_ = nullptr;
 };
 
-bool stopping();
-
 // Counts and times of calls per result.
 using Results = std::map<int, Tally>;
 

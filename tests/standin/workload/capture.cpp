@@ -13,30 +13,17 @@ namespace {
 std::mutex lock;
 std::map<void*, uint64_t> started; // stream -> time before the call that began its capture
 
-unsigned mode_of(const Step& step)
-{
-    auto mode = step.option("mode", "global");
-    for (unsigned i = 0; auto name : {"global", "thread", "relaxed"}) {
-        if (mode == name)
-            return i;
-        i++;
-    }
-    wrong(step, "mode must be global, thread or relaxed");
-}
-
 void begin(const Step& step)
 {
     bool to = step.has("to");
     auto function =
         to ? function_of(step, "StreamBeginCaptureToGraph") : function_of(step, "StreamBeginCapture", "_v2");
-    unsigned mode = mode_of(step);
+    constexpr unsigned mode = 0; // CU_STREAM_CAPTURE_MODE_GLOBAL; the first version of the function takes no mode
     ready_driver();
     void* s = stream(step, "1");
     void* graph_to = to ? graph(step, step.option("to", "")) : nullptr;
     GraphCall call{.function = function, .kind = "begin", .graph = graph_key(graph_to)};
     call.stream = reinterpret_cast<uintptr_t>(s);
-    if (without_suffix(function) != "cuStreamBeginCapture") // the first version of the function takes no mode
-        call.mode = mode;
     uint64_t now = now_ns();
     auto results = graph_calls(step, call, 1, [&](void* f) {
         return to ? call_symbol(f, s, graph_to, nullptr, nullptr, static_cast<size_t>(0), mode)
@@ -76,7 +63,7 @@ void end(const Step& step)
     if (named)
         remember_graph(step.word(1), made);
     else
-        instantiate_last(step, made);
+        instantiate_last(made);
 }
 
 void destroy(const Step& step, const std::string& function, void* object)
@@ -102,7 +89,7 @@ void stream_step(const Step& step)
     destroy(step, function_of(step, "StreamDestroy", "_v2"), stream(step, "1"));
 }
 
-// capture begin [stream=N] [mode=] [to=GRAPH] [fn=]; capture end [GRAPH] [stream=N] [fn=] [instantiate=]
+// capture begin [stream=N] [to=GRAPH] [fn=]; capture end [GRAPH] [stream=N] [fn=]
 void capture(const Step& step)
 {
     if (step.word(0) == "begin")
@@ -113,7 +100,7 @@ void capture(const Step& step)
         wrong(step, "expected begin or end");
 }
 
-// event record EVENT [stream=] [fn=] [external]; event wait EVENT with the same options; event destroy EVENT [fn=]
+// event record EVENT [stream=] [fn=]; event wait EVENT with the same options; event destroy EVENT [fn=]
 void event_step(const Step& step)
 {
     if (step.word(0) == "destroy") {
@@ -123,22 +110,20 @@ void event_step(const Step& step)
     bool record = step.word(0) == "record";
     if (!record && step.word(0) != "wait")
         wrong(step, "expected record, wait or destroy");
-    unsigned flags = step.word(2, "") == "external";
     if (!record) {
         Step sync = step;
         sync.words = {"1"};
         sync.options["event"] = step.word(1);
         sync.options.insert({"fn", runtime_major ? "cudaStreamWaitEvent" : "cuStreamWaitEvent"});
-        sync.options["flags"] = std::to_string(flags);
         return synchronize(sync);
     }
-    auto function = function_of(step, flags ? "EventRecordWithFlags" : "EventRecord");
+    auto function = function_of(step, "EventRecord");
     if (!is_runtime(function))
         ready_driver();
     void *e = named_event(step.word(1)), *s = stream(step);
     Pace pace(step);
     void* target = symbol(function);
-    auto results = make_calls(pace, 1, [&] { return call_symbol(target, e, s, flags); });
+    auto results = make_calls(pace, 1, [&] { return call_symbol(target, e, s); });
     Call call = call_of(function, "setup");
     call.handle = reinterpret_cast<uintptr_t>(e);
     add_results(call, results, pace);

@@ -76,8 +76,8 @@ std::vector<Function> functions(const Step& step)
         if (!row || row->source != Source::none || is_physical(*row) || registers(*row) || !*row->kind)
             wrong(step, "churn does not support " + name);
         std::string free_by = row->free_by + suffix(is_async(row->free_by) ? name : "");
-        out.push_back({row, find_free_row(free_by), row->function + suffix(name), free_by,
-                       symbol(row->function + suffix(name)), symbol(free_by)});
+        out.push_back({row, find_free_row(free_by), row->function() + suffix(name), free_by,
+                       symbol(row->function() + suffix(name)), symbol(free_by)});
     }
     return out;
 }
@@ -85,15 +85,14 @@ std::vector<Function> functions(const Step& step)
 class Churn {
 public:
     explicit Churn(const Step& step)
-        : pace_(Step{}), functions_(functions(step)), pool_(pool_of(step)), stream_(stream(step)),
-          held_(step.number("held", 1000)), fail_(step.number("fail", 0)),
-          random_(step.number("seed", 1) * 0x9e3779b97f4a7c15 + pool_.join())
+        : pace_(Step{}), functions_(functions(step)), pool_(pool_of(step)), held_(step.number("held", 1000)),
+          fail_(step.number("fail", 0)), random_(0x9e3779b97f4a7c15 + pool_.join())
     {
-        std::mt19937_64 sizes(step.number("seed", 1)); // same sizes in all threads
-        for (uint64_t i = 0, n = step.number("sizes", 32); i < n; i++)
+        std::mt19937_64 sizes(1); // same sizes in all threads
+        for (int i = 0; i < 32; i++)
             sizes_.push_back(1 + sizes() % 1'000'000 / 2 * 2);
-        if (fail_ > 90 || sizes_.empty())
-            wrong(step, "fail must be at most 90, and sizes at least 1");
+        if (fail_ > 90)
+            wrong(step, "fail must be at most 90");
         arm_ = fail_ ? symbol("standin_next_result") : nullptr;
         for (size_t f = 0; f < functions_.size(); f++)
             for (size_t size : sizes_)
@@ -131,8 +130,7 @@ private:
 
     AllocRequest make_request(size_t bytes) const
     {
-        AllocRequest request{
-            .bytes = bytes, .width = bytes, .height = 1, .array = {bytes, 0, 0, 1, 1, 0}, .stream = stream_};
+        AllocRequest request{.bytes = bytes, .width = bytes, .height = 1, .array = {bytes, 0, 0, 1, 1, 0}};
         request.location.id = device();
         return request;
     }
@@ -177,7 +175,7 @@ private:
         if (!item)
             return false;
         const Function& function = functions_[item->function];
-        auto call = [&] { return call_free(*function.free_row, function.free_call, item->address, stream_); };
+        auto call = [&] { return call_free(*function.free_row, function.free_call, item->address, nullptr); };
         Results& results = frees_[index(item->function, item->size)];
         granted_[index(item->function, item->size)] = item->bytes;
         if (arm_failure(standin::invalid_value))
@@ -193,7 +191,6 @@ private:
         const AllocRow& row = *functions_[f].row;
         Call call = call_of(name, kind);
         call.synchronous = !is_async(name);
-        call.stream = is_async(name) ? reinterpret_cast<uintptr_t>(stream_) : 0;
         for (auto [result, tally] : results) {
             // Pitched memory occupies more bytes than requested. A failed call is recorded with the requested bytes.
             bool not_granted = result && !std::string_view(kind).starts_with("f");
@@ -206,7 +203,6 @@ private:
     Pace pace_;
     std::vector<Function> functions_;
     Pool& pool_;
-    void* stream_;
     uint64_t held_, fail_;
     std::mt19937_64 random_;
     std::vector<size_t> sizes_;
@@ -218,7 +214,7 @@ private:
 
 } // namespace
 
-// churn PAIRS [keep] [held=K] [sizes=N] [fail=PERCENT] [seed=S] [fn=FUNCTION,...] [stream=N]
+// churn PAIRS [keep] [held=K] [fail=PERCENT] [fn=FUNCTION,...]
 void churn(const Step& step)
 {
     ready_driver();

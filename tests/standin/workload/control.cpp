@@ -10,10 +10,8 @@
 #include <csetjmp>
 #include <csignal>
 #include <ctime>
-#include <fcntl.h>
 #include <memory>
 #include <pthread.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -24,20 +22,6 @@ namespace {
 timespec span(uint64_t ms)
 {
     return {static_cast<time_t>(ms / 1000), static_cast<long>(ms % 1000 * 1'000'000)};
-}
-
-void sleep_for(uint64_t ms)
-{
-    timespec t = span(ms);
-    while (nanosleep(&t, &t) && errno == EINTR && !stopping())
-        ;
-}
-
-double now()
-{
-    timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
 std::vector<std::thread> in_background; // started by the main thread
@@ -131,24 +115,6 @@ void exit_main(const Step& step)
     pthread_exit(nullptr);
 }
 
-void repeat(const Step& step)
-{
-    for (uint64_t i = 0, n = step.number(0); i < n && !stopping(); i++)
-        run(step.body);
-}
-
-void loop(const Step& step)
-{
-    for (double end = now() + static_cast<double>(step.number(0)); now() < end && !stopping();)
-        run(step.body);
-}
-
-void forever(const Step& step)
-{
-    while (!stopping())
-        run(step.body);
-}
-
 void fork_child(const Step& step)
 {
     require_no_background(step);
@@ -221,40 +187,6 @@ void interrupt(const Step& step)
     static std::vector<std::unique_ptr<Alarm>> set;
     interrupting = &step.body;
     set.push_back(std::make_unique<Alarm>(step.number(0), 0, [](int) { run(*interrupting); }));
-}
-
-void sleep_ms(const Step& step)
-{
-    sleep_for(step.number(0));
-}
-
-void wait_for(const Step& step)
-{
-    while (!stopping() && access(step.word(0).c_str(), F_OK))
-        sleep_for(1);
-}
-
-void touch(const Step& step)
-{
-    int fd = open(step.word(0).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0)
-        fail("cannot create " + step.word(0));
-    close(fd);
-}
-
-void name_thread(const Step& step)
-{
-    prctl(PR_SET_NAME, unescaped(step.word(0)).c_str());
-}
-
-void open_library(const Step& step)
-{
-    open_driver(step.word(0, "libcuda.so.1"));
-}
-
-void set_device(const Step& step)
-{
-    use_device(static_cast<int>(step.number(0)));
 }
 
 } // namespace workload

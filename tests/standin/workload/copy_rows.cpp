@@ -12,8 +12,6 @@ namespace workload {
 namespace {
 
 using R = const Request&;
-using standin::Location;
-
 namespace by { // callers
 
 constexpr void* no_context = nullptr;
@@ -23,141 +21,49 @@ size_t first[1] = {0};
 size_t failed_index;
 constexpr unsigned pattern = 0x5a;
 
-int linear(void* f, R r)
-{
-    return call_symbol(f, r.to.pointer(), r.from.pointer(), r.width, r.stream);
-}
-int to_array(void* f, R r)
-{
-    return call_symbol(f, r.to.pointer(), r.to.offset, r.from.pointer(), r.width, r.stream);
-}
-int from_array(void* f, R r)
-{
-    return call_symbol(f, r.to.pointer(), r.from.pointer(), r.from.offset, r.width, r.stream);
-}
-int array_to_array(void* f, R r)
-{
-    return call_symbol(f, r.to.pointer(), r.to.offset, r.from.pointer(), r.from.offset, r.width);
-}
-int peer(void* f, R r)
-{
-    return call_symbol(f, r.to.pointer(), no_context, r.from.pointer(), no_context, r.width, r.stream);
-}
-int plane(void* f, R r)
-{
-    return call_symbol(f, &r.plane, r.stream);
-}
-int volume(void* f, R r)
-{
-    return call_symbol(f, &r.volume, r.stream);
-}
-int batch(void* f, R r) // CUDA 12.8
-{
-    return call_symbol(f, r.to_list.data(), r.from_list.data(), r.sizes.data(), r.sizes.size(), attributes, first,
-                       one_attribute, &failed_index, r.stream);
-}
-int batch_v2(void* f, R r) // CUDA 13
-{
-    return call_symbol(f, r.to_list.data(), r.from_list.data(), r.sizes.data(), r.sizes.size(), attributes, first,
-                       one_attribute, r.stream);
-}
-int volumes(void* f, R r)
-{
-    return call_symbol(f, r.sizes.size(), r.operations.data(), &failed_index, 0ull, r.stream);
-}
-int volumes_v2(void* f, R r)
-{
-    return call_symbol(f, r.sizes.size(), r.operations.data(), 0ull, r.stream);
-}
-
-int set(void* f, R r)
-{
-    return call_symbol(f, r.to.pointer(), pattern, r.width, r.stream);
-}
-int set_plane(void* f, R r)
-{
-    return call_symbol(f, r.to.pointer(), 4 * r.width, pattern, r.width, r.height,
-                       r.stream); // a pitch that is large enough for any element size
-}
-int prefetch(void* f, R r)
-{
-    constexpr int cpu = -1;
-    int device = r.location.type == Location::host ? cpu : r.location.id;
-    return call_symbol(f, r.to.pointer(), r.width, device, r.stream);
-}
-int prefetch_v2(void* f, R r)
-{
-    return call_symbol(f, r.to.pointer(), r.width, r.location, 0u, r.stream);
-}
-int prefetch_batch(void* f, R r)
-{
-    Location locations[1] = {r.location};
-    return call_symbol(f, r.to_list.data(), r.sizes.data(), r.sizes.size(), locations, first, one_attribute, 0ull,
-                       r.stream);
-}
-
-int linear_kind(void* f, R r)
-{
-    return call_symbol(f, r.to.pointer(), r.from.pointer(), r.width, r.kind, r.stream);
-}
-int peer_devices(void* f, R r)
-{
-    return call_symbol(f, r.to.pointer(), 1, r.from.pointer(), 0, r.width, r.stream);
-}
-int to_symbol(void* f, R r)
-{
-    return call_symbol(f, r.to.address, r.from.pointer(), r.width, r.to.offset, r.kind, r.stream);
-}
-int from_symbol(void* f, R r)
-{
-    return call_symbol(f, r.to.pointer(), r.from.address, r.width, r.from.offset, r.kind, r.stream);
-}
-int plane_kind(void* f, R r)
-{
-    return call_symbol(f, r.to.pointer(), r.plane.destination.pitch, r.from.pointer(), r.plane.source.pitch, r.width,
-                       r.height, r.kind, r.stream);
-}
-int plane_to_array(void* f, R r)
-{
-    return call_symbol(f, r.to.pointer(), r.to.offset, size_t(0), r.from.pointer(), r.plane.source.pitch, r.width,
-                       r.height, r.kind, r.stream);
-}
-int plane_from_array(void* f, R r)
-{
-    return call_symbol(f, r.to.pointer(), r.plane.destination.pitch, r.from.pointer(), r.from.offset, size_t(0),
-                       r.width, r.height, r.kind, r.stream);
-}
-int plane_between_arrays(void* f, R r)
-{
-    return call_symbol(f, r.to.pointer(), r.to.offset, size_t(0), r.from.pointer(), r.from.offset, size_t(0), r.width,
-                       r.height, r.kind);
-}
-int kind_to_array(void* f, R r)
-{
-    return call_symbol(f, r.to.pointer(), r.to.offset, size_t(0), r.from.pointer(), r.width, r.kind, r.stream);
-}
-int kind_from_array(void* f, R r)
-{
-    return call_symbol(f, r.to.pointer(), r.from.pointer(), r.from.offset, size_t(0), r.width, r.kind, r.stream);
-}
-int kind_between_arrays(void* f, R r)
-{
-    return call_symbol(f, r.to.pointer(), r.to.offset, size_t(0), r.from.pointer(), r.from.offset, size_t(0), r.width,
-                       r.kind);
-}
-int runtime_volume(void* f, R r)
-{
-    return call_symbol(f, &r.runtime_volume, r.stream);
-}
-int runtime_peer_volume(void* f, R r)
-{
-    return call_symbol(f, &r.runtime_peer_volume, r.stream);
-}
-int set_volume(void* f, R r)
-{
-    return call_symbol(f, r.runtime_volume.destination.pointer, static_cast<int>(pattern), r.runtime_volume.extent,
-                       r.stream);
-}
+#define BY(name, ...)                                                                                                  \
+    int name(void* f, R r)                                                                                             \
+    {                                                                                                                  \
+        return call_symbol(f, __VA_ARGS__);                                                                            \
+    }
+BY(linear, r.to.pointer(), r.from.pointer(), r.width, r.stream)
+BY(to_array, r.to.pointer(), r.to.offset, r.from.pointer(), r.width, r.stream)
+BY(from_array, r.to.pointer(), r.from.pointer(), r.from.offset, r.width, r.stream)
+BY(array_to_array, r.to.pointer(), r.to.offset, r.from.pointer(), r.from.offset, r.width)
+BY(peer, r.to.pointer(), no_context, r.from.pointer(), no_context, r.width, r.stream)
+BY(plane, &r.plane, r.stream)
+BY(volume, &r.volume, r.stream)
+BY(batch, r.to_list.data(), r.from_list.data(), r.sizes.data(), r.sizes.size(), attributes, first, one_attribute,
+   &failed_index, r.stream)
+BY(batch_v2, r.to_list.data(), r.from_list.data(), r.sizes.data(), r.sizes.size(), attributes, first, one_attribute,
+   r.stream)
+BY(volumes, r.sizes.size(), r.operations.data(), &failed_index, 0ull, r.stream)
+BY(volumes_v2, r.sizes.size(), r.operations.data(), 0ull, r.stream)
+BY(set, r.to.pointer(), pattern, r.width, r.stream)
+// A pitch that is large enough for any element size.
+BY(set_plane, r.to.pointer(), 4 * r.width, pattern, r.width, r.height, r.stream)
+BY(prefetch, r.to.pointer(), r.width, r.location.id, r.stream)
+BY(prefetch_v2, r.to.pointer(), r.width, r.location, 0u, r.stream)
+BY(prefetch_batch, r.to_list.data(), r.sizes.data(), r.sizes.size(), &r.location, first, one_attribute, 0ull, r.stream)
+BY(linear_kind, r.to.pointer(), r.from.pointer(), r.width, r.kind, r.stream)
+BY(peer_devices, r.to.pointer(), 1, r.from.pointer(), 0, r.width, r.stream)
+BY(to_symbol, r.to.address, r.from.pointer(), r.width, r.to.offset, r.kind, r.stream)
+BY(from_symbol, r.to.pointer(), r.from.address, r.width, r.from.offset, r.kind, r.stream)
+BY(plane_kind, r.to.pointer(), r.plane.destination.pitch, r.from.pointer(), r.plane.source.pitch, r.width, r.height,
+   r.kind, r.stream)
+BY(plane_to_array, r.to.pointer(), r.to.offset, size_t(0), r.from.pointer(), r.plane.source.pitch, r.width, r.height,
+   r.kind, r.stream)
+BY(plane_from_array, r.to.pointer(), r.plane.destination.pitch, r.from.pointer(), r.from.offset, size_t(0), r.width,
+   r.height, r.kind, r.stream)
+BY(plane_between_arrays, r.to.pointer(), r.to.offset, size_t(0), r.from.pointer(), r.from.offset, size_t(0), r.width,
+   r.height, r.kind)
+BY(kind_to_array, r.to.pointer(), r.to.offset, size_t(0), r.from.pointer(), r.width, r.kind, r.stream)
+BY(kind_from_array, r.to.pointer(), r.from.pointer(), r.from.offset, size_t(0), r.width, r.kind, r.stream)
+BY(kind_between_arrays, r.to.pointer(), r.to.offset, size_t(0), r.from.pointer(), r.from.offset, size_t(0), r.width,
+   r.kind)
+BY(runtime_volume, &r.runtime_volume, r.stream)
+BY(runtime_peer_volume, &r.runtime_peer_volume, r.stream)
+BY(set_volume, r.runtime_volume.destination.pointer, static_cast<int>(pattern), r.runtime_volume.extent, r.stream)
 
 } // namespace by
 

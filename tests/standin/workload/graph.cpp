@@ -33,77 +33,70 @@ void require_success(int result, const std::string& function)
         fail(function + " returned " + std::to_string(result));
 }
 
-struct Made {
-    int result = -1;
-    void* handle = nullptr;
-};
-
-// If the call fails, the handle is meaningless.
-Made instantiate(const Step& step, const std::string& function, void* graph)
+// Makes one call that creates a graph; returns the graph. Unless the call succeeded, `result` is not 0.
+template<class F>
+void* make(const Step& step, GraphCall call, int& result, F f)
 {
-    Made made;
-    GraphCall call{.function = function, .kind = "instantiate", .graph = graph_key(graph)};
-    Pace pace(step);
-    if (!is_runtime(function))
-        ready_driver();
-    standin::InstantiateParams params = {};
-    bool with_params = without_suffix(function).ends_with("WithParams");
-    uint64_t flags = step.number("flags", 0);
-    params.flags = flags;
-    void* f = symbol(function);
-    auto results = make_calls<Timed::yes>(pace, 1, [&] {
-        // The other functions differ only in arguments that are zero here, so the same call works for all of them.
-        return with_params ? call_symbol(f, &made.handle, graph, &params)
-                           : call_symbol(f, &made.handle, graph, flags, nullptr, static_cast<size_t>(0));
+    void* made = nullptr;
+    auto results = graph_calls(step, call, 1, [&](void* target) {
+        int code = f(target, &made);
+        call.graph = graph_key(code ? nullptr : made);
+        return code;
     });
-    made.result = result_of(results);
-    if (!made.result) {
-        call.exec = exec_key(made.handle);
-        add_instantiation(call.exec, results[0].duration_ns);
-    }
-    add_graph_results(call, results, pace);
+    result = result_of(results);
     return made;
 }
 
 void create(const Step& step)
 {
-    void* made = nullptr;
-    GraphCall call{.function = function_of(step, "GraphCreate"), .kind = "create"};
-    auto results = graph_calls(step, call, 1, [&](void* f) {
-        int result = call_symbol(f, &made, 0u);
-        call.graph = graph_key(result ? nullptr : made);
-        return result;
-    });
-    if (!result_of(results))
+    int result = 0;
+    void* made = make(step, {.function = function_of(step, "GraphCreate"), .kind = "create"}, result,
+                      [](void* f, void** out) { return call_symbol(f, out, 0u); });
+    if (!result)
         remember_graph(step.word(1), made);
 }
 
 void clone(const Step& step)
 {
-    void *from = graph(step, step.word(1)), *made = nullptr;
-    GraphCall call{.function = function_of(step, "GraphClone"), .kind = "clone", .source = graph_key(from)};
-    auto results = graph_calls(step, call, 1, [&](void* f) {
-        int result = call_symbol(f, &made, from);
-        call.graph = graph_key(result ? nullptr : made);
-        return result;
-    });
-    if (!result_of(results))
+    int result = 0;
+    void* from = graph(step, step.word(1));
+    void* made = make(step, {.function = function_of(step, "GraphClone"), .kind = "clone", .source = graph_key(from)},
+                      result, [&](void* f, void** out) { return call_symbol(f, out, from); });
+    if (!result)
         remember_graph(step.word(2), made);
 }
 
-std::string instantiating_function(const Step& step, const std::string& key)
+std::string instantiating_function()
 {
-    return step.option(key, runtime_major ? "cudaGraphInstantiate" : "cuGraphInstantiateWithFlags");
+    return runtime_major ? "cudaGraphInstantiate" : "cuGraphInstantiateWithFlags";
+}
+
+// Returns the call's result. If the call fails, the handle is meaningless.
+int instantiate(const Step& step, const std::string& function, void* graph, void*& made)
+{
+    GraphCall call{.function = function, .kind = "instantiate", .graph = graph_key(graph)};
+    standin::InstantiateParams params = {};
+    bool with_params = without_suffix(function).ends_with("WithParams");
+    auto results = graph_calls(step, call, 1, [&](void* f) {
+        // The other functions differ only in arguments that are zero here, so the same call works for all of them.
+        int result = with_params ? call_symbol(f, &made, graph, &params)
+                                 : call_symbol(f, &made, graph, 0ull, nullptr, static_cast<size_t>(0));
+        call.exec = exec_key(result ? nullptr : made);
+        return result;
+    });
+    int result = result_of(results);
+    if (!result)
+        add_instantiation(call.exec, results[0].duration_ns);
+    return result;
 }
 
 void instantiate_named(const Step& step)
 {
-    void* from = graph(step, step.word(1));
-    auto made = instantiate(step, instantiating_function(step, "fn"), from);
-    if (made.result)
+    void *from = graph(step, step.word(1)), *made = nullptr;
+    if (instantiate(step, step.option("fn", instantiating_function()), from, made))
         return;
-    remember_exec(step.word(2), made.handle, from);
-    set_last_graph(made.handle);
+    remember_exec(step.word(2), made, from);
+    set_last_graph(made);
 }
 
 void upload(const Step& step)
@@ -193,25 +186,18 @@ void conditional_handle(const Step& step)
     });
 }
 
-struct Row {
-    std::string_view name;
-    void (*run)(const Step&);
-};
-const Row rows[] = {
+const StepRow words[] = {
     {"create", create},
     {"clone", clone},
     {"add", add_nodes},
     {"handle", conditional_handle},
-    {"remove", destroy_node},
     {"instantiate", instantiate_named},
     {"upload", upload},
     {"launch", launch_named},
     {"update", update_named},
     {"setparams", set_params},
-    {"enable", enable_node},
     {"destroy", destroy},
     {"execdestroy", destroy_exec},
-    {"brief", [](const Step&) { set_brief(); }},
 };
 
 } // namespace
@@ -252,35 +238,27 @@ std::string function_of(const Step& step, const std::string& name, const std::st
 
 void create_graph(const std::string& function, void** graph)
 {
-    static const Step nothing;
-    GraphCall call{.function = function, .kind = "create"};
-    auto results = graph_calls(nothing, call, 1, [&](void* f) {
-        int result = call_symbol(f, graph, 0u);
-        call.graph = graph_key(*graph);
-        return result;
-    });
-    require_success(result_of(results), function);
+    int result = 0;
+    *graph = make({}, {.function = function, .kind = "create"}, result,
+                  [](void* f, void** out) { return call_symbol(f, out, 0u); });
+    require_success(result, function);
 }
 
-void instantiate_last(const Step& step, void* graph)
+void instantiate_last(void* graph)
 {
-    static const Step nothing;
-    auto function = instantiating_function(step, "instantiate");
-    auto made = instantiate(nothing, function, graph);
-    require_success(made.result, function);
-    set_last_graph(made.handle);
+    void* made = nullptr;
+    auto function = instantiating_function();
+    require_success(instantiate({}, function, graph, made), function);
+    set_last_graph(made);
 }
 
-// build KERNEL NODES [grid=] [block=] [smem=] [instantiate=...]
+// build KERNEL NODES [grid=]
 void build_graph(const Step& step)
 {
-    auto all = kernels();
-    auto kernel = std::ranges::find_if(all, [&](const Kernel& k) { return step.word(0) == k.name; });
-    auto name = kernel == all.end() ? unescaped(step.word(0)) : kernel->device_name;
     void* made = nullptr;
     create_graph("cuGraphCreate", &made);
-    add_kernel_nodes(step, made, handle(name, HandleKind::function), step.number(1));
-    instantiate_last(step, made);
+    add_kernel_nodes(step, made, handle(device_name(step.word(0)), HandleKind::function), step.number(1));
+    instantiate_last(made);
 }
 
 // graph COUNT [fn=...] [stream=N]: launches the last graph. graph WORD ...: runs the function for WORD in the table
@@ -288,7 +266,7 @@ void build_graph(const Step& step)
 void graph_step(const Step& step)
 {
     auto word = step.word(0);
-    if (auto row = std::ranges::find(rows, word, &Row::name); row != std::end(rows))
+    if (auto row = std::ranges::find(words, word, &StepRow::name); row != std::end(words))
         return row->run(step);
     void* last = last_graph();
     uint64_t count = step.number(0);

@@ -44,14 +44,11 @@ inline int result_of(const Results& results)
 }
 
 void create_graph(const std::string& function, void** graph); // exits on failure
-// Instantiates `graph` by the step's option instantiate=, and makes it the last executable graph; exits on failure.
-void instantiate_last(const Step&, void* graph);
+void instantiate_last(void* graph);                           // makes it the last executable graph; exits on failure
 
 // graph_nodes.cpp
-void add_nodes(const Step&);   // graph add GRAPH KIND [COUNT]
-void set_params(const Step&);  // graph setparams EXEC KIND [COUNT]
-void enable_node(const Step&); // graph enable EXEC 0|1
-void destroy_node(const Step&);
+void add_nodes(const Step&);                                                   // graph add GRAPH KIND [COUNT]
+void set_params(const Step&);                                                  // graph setparams EXEC KIND [COUNT]
 void add_kernel_nodes(const Step&, void* graph, void* kernel, uint64_t count); // for the step `build`
 
 } // namespace workload

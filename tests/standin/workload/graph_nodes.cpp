@@ -104,18 +104,16 @@ struct Params {
 
 void nothing_to_do(void*) {}
 
-char host_memory[2][4096];
+constexpr size_t copied_bytes = 1024;
+char host_memory[2][copied_bytes];
 
 void* kernel_of(const Step& step, bool runtime)
 {
     auto name = step.option("kernel", "vecadd");
-    auto all = kernels();
-    auto kernel = std::ranges::find_if(all, [&](const Kernel& k) { return name == k.name; });
-    if (runtime && (kernel == all.end() || !kernel->stub))
+    const Kernel* kernel = find_kernel(name);
+    if (runtime && (!kernel || !kernel->stub))
         wrong(step, "this form has no stub for " + name);
-    if (runtime)
-        return const_cast<void*>(kernel->stub);
-    return handle(kernel == all.end() ? unescaped(name) : kernel->device_name, HandleKind::function);
+    return runtime ? const_cast<void*>(kernel->stub) : handle(device_name(name), HandleKind::function);
 }
 
 Params params_of(const Step& step, NodeType type, bool runtime)
@@ -124,38 +122,27 @@ Params params_of(const Step& step, NodeType type, bool runtime)
     Params p;
     if (!runtime)
         ready_driver();
-    if (type == NodeType::kernel) {
+    if (type == NodeType::kernel)
         p.kernel.function = kernel_of(step, runtime);
-        p.kernel.grid = step.triple("grid");
-        p.kernel.block = step.triple("block");
-        p.kernel.shared = static_cast<unsigned>(step.number("smem", 0));
-        p.kernel.arguments = arguments;
-    }
-    size_t bytes = step.number("bytes", type == NodeType::alloc ? 4096 : 1024);
+    p.kernel.arguments = arguments;
     p.copy.source.type = p.copy.destination.type = standin::MemoryType::host;
     p.copy.source.host = host_memory[0], p.copy.destination.host = host_memory[1];
-    p.copy.width = bytes, p.copy.height = p.copy.depth = 1;
+    p.copy.width = copied_bytes, p.copy.height = p.copy.depth = 1;
     p.runtime_copy.source.pointer.pointer = host_memory[0];
     p.runtime_copy.destination.pointer.pointer = host_memory[1];
-    p.runtime_copy.extent = {bytes, 1, 1};
+    p.runtime_copy.extent = {copied_bytes, 1, 1};
     // A real driver can only fill device memory.
     bool fills_device = type == NodeType::memset && on_device();
-    p.set = {fills_device ? memory(step, "dst", Side::device).address : host_memory[1], 0, 0, 1, bytes, 1};
+    p.set = {fills_device ? memory(step, "dst", Side::device).address : host_memory[1], 0, 0, 1, copied_bytes, 1};
     p.host = {nothing_to_do, nullptr};
     p.allocation.pool.type = 1; // CU_MEM_ALLOCATION_TYPE_PINNED: the only type
     p.allocation.pool.location = {standin::Location::device, device()};
-    p.allocation.bytes = bytes;
+    p.allocation.bytes = 4096;
     if (type == NodeType::graph)
         p.handle = graph(step, step.option("of", ""));
     if (type == NodeType::event_wait || type == NodeType::event_record)
-        p.handle = step.has("event") ? named_event(step.option("event", "")) : event();
+        p.handle = event();
     return p;
-}
-
-// Returns true for functions that describe a copy node by plain arguments instead of a structure.
-bool is_simple_copy(const std::string& base)
-{
-    return base.ends_with("1D") || base.ends_with("Symbol");
 }
 
 bool is_generic(const std::string& function, const char* name)
@@ -203,25 +190,30 @@ Allocation pop_allocation(const Step& step, void* graph)
     return last;
 }
 
+// Calls a function that adds or changes a node of this kind, but not the generic one. `to` are the first arguments.
+template<class... To>
+int call_specific(void* f, const std::string& base, Params& params, NodeType type, To... to)
+{
+    if (base.ends_with("1D"))
+        return call_symbol(f, to..., host_memory[1], host_memory[0], copied_bytes, 0);
+    if (base.ends_with("Symbol")) // takes an offset and the kind
+        return call_symbol(f, to..., host_memory[1], host_memory[0], copied_bytes, static_cast<size_t>(0),
+                           base.find("To") != std::string::npos ? 1 : 2);
+    return call_symbol(f, to..., params.of(type, is_runtime(base)), nullptr);
+}
+
 struct NodeToAdd {
     void* graph;
     const NodeRow& row;
     Params params;
-    bool runtime, generic, edges;
+    bool generic, edges;
     std::string base;
     void *node = nullptr, *body = nullptr;
 
     int call(void* f)
     {
-        size_t none = 0;
-        if (generic)
-            return call_generic(f);
-        if (base.ends_with("1D"))
-            return call_symbol(f, &node, graph, nullptr, none, host_memory[1], host_memory[0], params.copy.width, 0);
-        if (is_simple_copy(base))
-            return call_symbol(f, &node, graph, nullptr, none, host_memory[1], host_memory[0], params.copy.width, none,
-                               base.find("To") != std::string::npos ? 1 : 2);
-        return call_symbol(f, &node, graph, nullptr, none, params.of(row.type, runtime), nullptr);
+        return generic ? call_generic(f)
+                       : call_specific(f, base, params, row.type, &node, graph, nullptr, static_cast<size_t>(0));
     }
 
     int call_generic(void* f)
@@ -271,8 +263,7 @@ void add(const Step& step, NodeToAdd& to_add, const std::string& function, uint6
     }
 }
 
-// Finds the Nth node of a kind (option node=N). Queries the driver for the list of nodes, because the script has no
-// names for nodes of captured graphs.
+// Finds the first node of a kind in the driver's list of nodes.
 void* find_node(const Step& step, void* graph, NodeType type)
 {
     ready_driver();
@@ -280,11 +271,10 @@ void* find_node(const Step& step, void* graph, NodeType type)
     setup("cuGraphGetNodes", graph, nullptr, &count);
     std::vector<void*> nodes(count);
     setup("cuGraphGetNodes", graph, nodes.data(), &count);
-    uint64_t wanted = step.number("node", 0);
     for (void* node : nodes) {
         auto found = NodeType::other;
         call_symbol(symbol("cuGraphNodeGetType"), node, &found);
-        if (found == type && !wanted--)
+        if (found == type)
             return node;
     }
     wrong(step, "the graph has no such node");
@@ -292,7 +282,7 @@ void* find_node(const Step& step, void* graph, NodeType type)
 
 } // namespace
 
-// graph add GRAPH KIND [COUNT] [generic] [fn=] [of=] [kernel=] [grid=] [block=] [smem=] [bytes=] [event=] [body=]
+// graph add GRAPH KIND [COUNT] [generic] [fn=] [of=] [kernel=] [body=]
 void add_nodes(const Step& step)
 {
     const NodeRow& row = row_of(step, step.word(2));
@@ -303,7 +293,6 @@ void add_nodes(const Step& step)
     NodeToAdd to_add{.graph = graph(step, step.word(1)),
                      .row = row,
                      .params = params_of(step, row.type, runtime),
-                     .runtime = runtime,
                      .generic = is_generic(function, "GraphAddNode"),
                      .edges = base.ends_with("_v2") || (runtime && runtime_major >= 13),
                      .base = base};
@@ -318,70 +307,35 @@ void add_kernel_nodes(const Step& step, void* graph, void* kernel, uint64_t coun
     NodeToAdd to_add{.graph = graph,
                      .row = rows[0],
                      .params = {},
-                     .runtime = false,
                      .generic = false,
                      .edges = false,
                      .base = "cuGraphAddKernelNode_v2"};
     to_add.params.kernel.function = kernel;
     to_add.params.kernel.grid = step.triple("grid");
-    to_add.params.kernel.block = step.triple("block");
-    to_add.params.kernel.shared = static_cast<unsigned>(step.number("smem", 0));
     add(nothing, to_add, to_add.base, count);
 }
 
-// graph setparams EXEC [KIND] [COUNT] [generic] [node=N] and the options of `graph add`
+// graph setparams EXEC KIND [COUNT] [generic] [fn=] [of=] [kernel=]
 void set_params(const Step& step)
 {
     void* x = exec(step, step.word(1));
-    const NodeRow& row = row_of(step, step.word(2, "kernel"));
+    const NodeRow& row = row_of(step, step.word(2));
     if (!row.changed_by)
         wrong(step, "such nodes cannot be changed");
     auto function = function_for(step, std::string("GraphExec") + row.changed_by, "GraphExecNodeSetParams", row,
                                  row.type == NodeType::memop);
-    bool runtime = is_runtime(function);
-    auto params = params_of(step, row.type, runtime);
+    auto params = params_of(step, row.type, is_runtime(function));
     void* node = find_node(step, source_of(x), row.type);
     auto all = params.generic(row.type);
-    bool generic = is_generic(function, "GraphExecNodeSetParams");
-    auto base = without_suffix(function);
     GraphCall call{.function = function, .kind = "setparams", .node = std::string(row.name)};
     call.exec = exec_key(x);
     if (row.type == NodeType::graph)
         call.source = graph_key(params.handle);
     graph_calls(step, call, count_of(step, 3), [&](void* f) {
-        if (generic)
-            return call_symbol(f, x, node, &all);
-        if (base.ends_with("1D"))
-            return call_symbol(f, x, node, host_memory[1], host_memory[0], params.copy.width, 0);
-        if (is_simple_copy(base))
-            return call_symbol(f, x, node, host_memory[1], host_memory[0], params.copy.width, static_cast<size_t>(0),
-                               base.find("To") != std::string::npos ? 1 : 2);
-        return call_symbol(f, x, node, params.of(row.type, runtime), nullptr);
+        return is_generic(function, "GraphExecNodeSetParams")
+                   ? call_symbol(f, x, node, &all)
+                   : call_specific(f, without_suffix(function), params, row.type, x, node);
     });
-}
-
-// graph enable EXEC 0|1 [KIND] [node=N]
-void enable_node(const Step& step)
-{
-    void* x = exec(step, step.word(1));
-    const NodeRow& row = row_of(step, step.word(3, "kernel"));
-    void* node = find_node(step, source_of(x), row.type);
-    auto on = static_cast<unsigned>(step.number(2));
-    GraphCall call{
-        .function = function_of(step, "GraphNodeSetEnabled"), .kind = "enable", .node = std::string(row.name)};
-    call.exec = exec_key(x);
-    graph_calls(step, call, 1, [&](void* f) { return call_symbol(f, x, node, on); });
-}
-
-// graph remove GRAPH [KIND] [node=N]
-void destroy_node(const Step& step)
-{
-    void* from = graph(step, step.word(1));
-    const NodeRow& row = row_of(step, step.word(2, "kernel"));
-    void* node = find_node(step, from, row.type);
-    GraphCall call{.function = function_of(step, "GraphDestroyNode"), .kind = "remove", .node = std::string(row.name)};
-    call.graph = graph_key(from);
-    graph_calls(step, call, 1, [&](void* f) { return call_symbol(f, node); });
 }
 
 } // namespace workload

@@ -18,7 +18,6 @@ namespace {
 
 std::mutex lock;
 std::map<GraphCall, Tally> calls;
-bool brief;
 
 struct Times {
     std::map<GraphKey, uint64_t> by_key;
@@ -26,8 +25,7 @@ struct Times {
 
     void add(const GraphKey& key, uint64_t duration)
     {
-        if (!brief)
-            by_key[key] += duration;
+        by_key[key] += duration;
         count++;
         ns += duration;
     }
@@ -44,24 +42,20 @@ uint64_t number(void* handle)
     return reinterpret_cast<uintptr_t>(handle);
 }
 
-std::string named(const char* name, const GraphKey& n)
+std::string named(const std::string& name, const GraphKey& n)
 {
-    std::string text = name;
-    return ",\"" + text + "\":" + or_null(n.handle, hex(number(n.handle))) + ",\"" + text +
-           "_generation\":" + or_null(n.handle, std::to_string(n.generation));
+    return field_if(n.handle, name.c_str(), Hex{number(n.handle)}) +
+           field_if(n.handle, (name + "_generation").c_str(), n.generation);
 }
 
 std::string line(const GraphCall& c, const Tally& tally)
 {
-    return "{\"type\":\"graph-call\"" + field("pid", getpid()) + field("tid", c.tid) + ",\"comm\":" + quoted(c.comm) +
-           ",\"layer\":" + quoted(is_runtime(c.function) ? "runtime" : "driver") +
-           ",\"function\":" + quoted(c.function) + ",\"kind\":" + quoted(c.kind) +
-           ",\"node\":" + or_null(!c.node.empty(), quoted(c.node)) + named("graph", c.graph) + named("exec", c.exec) +
-           named("of", c.source) + ",\"stream\":" + or_null(c.stream.has_value(), hex(c.stream.value_or(0))) +
-           ",\"device\":" + std::to_string(c.device) + ",\"result\":" + std::to_string(c.result) +
-           ",\"update_result\":" + or_null(c.update_result.has_value(), std::to_string(c.update_result.value_or(0))) +
-           ",\"mode\":" + or_null(c.mode.has_value(), std::to_string(c.mode.value_or(0))) +
-           ",\"recorded\":" + boolean(c.recorded) + ",\"nested\":" + boolean(c.nested) + field("kernels", c.kernels) +
+    return "{\"type\":\"graph-call\"" + field("pid", getpid()) + field("tid", c.tid) + field("comm", c.comm) +
+           field("layer", std::string(is_runtime(c.function) ? "runtime" : "driver")) + field("function", c.function) +
+           field("kind", c.kind) + field("node", OrNull{c.node}) + named("graph", c.graph) + named("exec", c.exec) +
+           named("of", c.source) + field_if(c.stream.has_value(), "stream", Hex{c.stream.value_or(0)}) +
+           field("device", c.device) + field("result", c.result) + field("update_result", c.update_result) +
+           field("recorded", c.recorded) + field("nested", c.nested) + field("kernels", c.kernels) +
            field("count", tally.count) + field("duration_ns", tally.duration_ns) + field("slept_ns", tally.slept_ns) +
            "}\n";
 }
@@ -76,18 +70,16 @@ std::string counts(const standin::NodeCounts& n)
 std::string line(const standin::GraphRecord& r)
 {
     void* handle = reinterpret_cast<void*>(r.handle);
-    std::string out = ",\"handle\":" + hex(r.handle) + field("generation", r.generation) +
+    std::string out = field("handle", Hex{r.handle}) + field("generation", r.generation) +
                       named(r.is_exec ? "graph" : "of", {reinterpret_cast<void*>(r.graph), r.graph_generation}) +
-                      counts(r.counts) + ",\"destroyed\":" + boolean(r.destroyed);
+                      counts(r.counts) + field("destroyed", r.destroyed);
     if (!r.is_exec)
-        return summary("graph", out + ",\"captured\":" + boolean(r.captured) + ",\"body\":" + boolean(r.body) +
-                                    field("capture_ns", captures.at({handle, r.generation})));
-    bool updated = r.updates || r.failed_updates;
-    return summary("exec", out + field("disabled", r.disabled) + field("launches", r.launches) +
-                               field("failed_launches", r.failed_launches) + field("uploads", r.uploads) +
-                               field("set_params", r.set_params) + field("updates", r.updates) +
-                               field("failed_updates", r.failed_updates) +
-                               ",\"update_result\":" + or_null(updated, std::to_string(r.update_result)) +
+        return summary("graph",
+                       out + field("captured", r.captured) + field("capture_ns", captures.at({handle, r.generation})));
+    return summary("exec", out + field("launches", r.launches) + field("failed_launches", r.failed_launches) +
+                               field("uploads", r.uploads) + field("set_params", r.set_params) +
+                               field("updates", r.updates) + field("failed_updates", r.failed_updates) +
+                               field_if(r.updates || r.failed_updates, "update_result", r.update_result) +
                                field("instantiate_ns", instantiations.at({handle, r.generation})));
 }
 
@@ -97,8 +89,6 @@ void add(GraphCall call, const Tally& tally)
     call.tid = gettid();
     call.comm = thread_name();
     std::lock_guard hold(lock);
-    if (brief)
-        call.graph = call.exec = call.source = {};
     calls[std::move(call)] += tally;
 }
 
@@ -168,12 +158,6 @@ void add_instantiation(const GraphKey& exec, uint64_t ns)
     instantiations.add(exec, ns);
 }
 
-void set_brief()
-{
-    std::lock_guard hold(lock);
-    brief = true;
-}
-
 std::string graph_lines()
 {
     std::string out;
@@ -181,21 +165,19 @@ std::string graph_lines()
         out += line(call, tally);
     uint64_t live[2] = {};
     for (const auto& record : driver_graphs()) {
-        if (!brief || !record.destroyed)
-            out += line(record);
+        out += line(record);
         live[record.is_exec] += !record.destroyed;
     }
     return out + summary("graphs", field("captures", captures.count) + field("capture_ns", captures.ns) +
                                        field("instantiates", instantiations.count) +
                                        field("instantiate_ns", instantiations.ns) + field("execs_live", live[true]) +
-                                       field("graphs_live", live[false]) + ",\"brief\":" + boolean(brief));
+                                       field("graphs_live", live[false]));
 }
 
 void forget_graphs()
 {
     calls.clear();
     captures = instantiations = {};
-    forget_driver_graphs();
 }
 
 } // namespace workload

@@ -25,9 +25,8 @@ struct GraphCall {
     GraphKey source{}; // the graph that is cloned, or added as a child
     std::optional<uint64_t> stream{};
     std::optional<unsigned> update_result{};
-    std::optional<unsigned> mode{}; // mode of a capture; only for `begin`
-    bool recorded = false;          // the launch was captured as a node
-    uint64_t kernels = 0;           // kernels that one launch starts
+    bool recorded = false; // the launch was captured as a node
+    uint64_t kernels = 0;  // kernels that one launch starts
     // These are set by add().
     bool nested = false;
     int device = -1, result = 0, tid = 0;
@@ -43,9 +42,6 @@ std::string nested_function(const std::string& runtime_function);
 // Records the duration of a successful capture or instantiation.
 void add_capture(const GraphKey& graph, uint64_t ns);
 void add_instantiation(const GraphKey& exec, uint64_t ns);
-
-// For long runs: from now on, omits handles of calls, and lines of destroyed graphs.
-void set_brief();
 
 std::string graph_lines();
 void forget_graphs();

@@ -5,10 +5,10 @@
 
 namespace workload::json {
 
-std::string quoted(const std::string& s)
+std::string value(const std::string& text)
 {
     std::string out = "\"";
-    for (unsigned char c : s)
+    for (unsigned char c : text)
         if (c == '"' || c == '\\')
             (out += '\\') += static_cast<char>(c);
         else if (c < 0x20 || c > 0x7e) { // writes a byte as the Unicode code point with the same number
@@ -20,39 +20,29 @@ std::string quoted(const std::string& s)
     return out + '"';
 }
 
-std::string hex(uint64_t value)
+std::string value(Hex hex)
 {
     char text[24];
-    snprintf(text, sizeof text, "\"0x%llx\"", static_cast<unsigned long long>(value));
+    snprintf(text, sizeof text, "\"0x%llx\"", static_cast<unsigned long long>(hex.number));
     return text;
 }
 
-std::string triple(const standin::Dim3& d)
+std::string value(OrNull of)
 {
-    return "[" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + "]";
+    return of.text.empty() ? "null" : value(of.text);
 }
 
-const char* boolean(bool b)
+std::string value(const standin::Dim3& d)
 {
-    return b ? "true" : "false";
+    return value(std::vector<uint64_t>{d.x, d.y, d.z});
 }
 
-std::string or_null(bool known, const std::string& value)
-{
-    return known ? value : "null";
-}
-
-std::string list(const std::vector<uint64_t>& values)
+std::string value(const std::vector<uint64_t>& numbers)
 {
     std::string out;
-    for (uint64_t value : values)
-        out += (out.empty() ? "[" : ",") + std::to_string(value);
+    for (uint64_t number : numbers)
+        out += (out.empty() ? "[" : ",") + std::to_string(number);
     return out + "]";
-}
-
-std::string field(const char* name, uint64_t value)
-{
-    return ",\"" + std::string(name) + "\":" + std::to_string(value);
 }
 
 } // namespace workload::json

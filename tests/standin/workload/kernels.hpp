@@ -6,6 +6,7 @@
 #include "../abi.hpp"
 
 #include <span>
+#include <string>
 
 namespace workload {
 
@@ -16,6 +17,8 @@ struct Kernel {
     void (*start)(); // the stub, called after __cudaPushCallConfiguration
 };
 std::span<const Kernel> kernels();
+const Kernel* find_kernel(const std::string& name); // null: not a named kernel
+std::string device_name(const std::string& kernel); // of any word that a script uses as a kernel
 
 // Major version of the CUDA runtime that this build of the workload uses: 12 or 13; 0 if it calls the driver directly.
 extern const int runtime_major;

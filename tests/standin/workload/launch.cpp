@@ -83,19 +83,6 @@ const Row& find_row(const Step& step, const std::string& function)
     return *row;
 }
 
-const Kernel* find_kernel(const std::string& name)
-{
-    auto all = kernels();
-    auto kernel = std::ranges::find_if(all, [&](const Kernel& k) { return name == k.name; });
-    return kernel == all.end() ? nullptr : &*kernel;
-}
-
-std::string device_name(const std::string& name)
-{
-    const Kernel* kernel = find_kernel(name);
-    return kernel ? kernel->device_name : unescaped(name);
-}
-
 // Queries the stand-in runtime for the handle of a stub, without an API call.
 void* query_runtime(const char* query, const void* stub)
 {
@@ -169,10 +156,8 @@ void launch(const Step& step)
     Pace pace(step);
 
     Request request;
-    Call call;
-    call.kind = "kernel";
-    call.layer = row.nested ? "runtime" : "driver";
-    call.function = function == "stub" ? "cudaLaunchKernel" : function.substr(function.find_first_not_of('_'));
+    Call call =
+        call_of(function == "stub" ? "cudaLaunchKernel" : function.substr(function.find_first_not_of('_')), "kernel");
     if (row.nested)
         launch_by_runtime(step, function, request, call);
     else
@@ -190,16 +175,10 @@ void launch(const Step& step)
     call.block = request.block;
     call.shared = request.shared;
     call.stream = reinterpret_cast<uintptr_t>(request.stream);
-    call.device = device();
     if (!row.nested)
         return add_results(call, results, pace);
 
-    Call nested = call;
-    nested.layer = "driver";
-    nested.nested = true;
-    nested.function = row.nested;
-    if (function.ends_with("_ptsz"))
-        nested.function += "_ptsz";
+    Call nested = nested_call(call, row.nested);
     nested.handle = request.kernel
                         ? reinterpret_cast<uintptr_t>(query_runtime("standin_runtime_function", request.kernel->stub))
                         : 0;
@@ -210,11 +189,6 @@ void launch(const Step& step)
 void look_up_again(const Step& step)
 {
     look_up(device_name(step.word(0)));
-}
-
-void reload_modules(const Step&)
-{
-    reload();
 }
 
 namespace {
@@ -237,19 +211,13 @@ void host_function(const Step& step)
 {
     auto function = step.option("fn", runtime_major ? "cudaLaunchHostFunc" : "cuLaunchHostFunc");
     auto base = without_suffix(function);
-    bool by_runtime = base.starts_with("cuda");
     bool callback = base.ends_with("StreamAddCallback");
     if (!callback && !base.ends_with("LaunchHostFunc"))
         wrong(step, function + " does not run host functions");
     Pace pace(step);
-    if (!by_runtime)
+    if (!is_runtime(function))
         ready_driver();
-
-    Call call;
-    call.kind = "host";
-    call.layer = by_runtime ? "runtime" : "driver";
-    call.function = function;
-    call.device = device();
+    Call call = call_of(function, "host");
     call.handle = callback ? reinterpret_cast<uintptr_t>(on_stream) : reinterpret_cast<uintptr_t>(on_host);
     void* s = stream(step);
     call.stream = reinterpret_cast<uintptr_t>(s);
@@ -257,13 +225,7 @@ void host_function(const Step& step)
     auto results = make_calls(pace, step.number(0), [&] {
         return callback ? call_symbol(target, s, on_stream, nullptr, 0u) : call_symbol(target, s, on_host, nullptr);
     });
-    if (!by_runtime)
-        return add_results(call, results, pace);
-    Call nested = call;
-    nested.layer = "driver";
-    nested.nested = true;
-    nested.function = "cu" + function.substr(4);
-    add_results(call, results, pace, nested);
+    add_results(call, results, pace, is_runtime(function) ? "cu" + base.substr(4) : "");
 }
 
 } // namespace workload

@@ -1,12 +1,88 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "script.hpp"
 
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <fcntl.h>
+#include <fstream>
 #include <sstream>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 namespace workload {
 namespace {
+
+volatile sig_atomic_t stop_signal;
+
+double now()
+{
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+void repeat(const Step& step)
+{
+    for (uint64_t i = 0, n = step.number(0); i < n && !stopping(); i++)
+        run(step.body);
+}
+
+void loop(const Step& step)
+{
+    for (double end = now() + static_cast<double>(step.number(0)); now() < end && !stopping();)
+        run(step.body);
+}
+
+void forever(const Step& step)
+{
+    while (!stopping())
+        run(step.body);
+}
+
+void wait_for(const Step& step)
+{
+    while (!stopping() && access(step.word(0).c_str(), F_OK))
+        sleep_ms(1);
+}
+
+void touch(const Step& step)
+{
+    int fd = open(step.word(0).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0)
+        fail("cannot create " + step.word(0));
+    close(fd);
+}
+
+const StepRow common[] = {
+    {"repeat", repeat, "", with_block},
+    {"loop", loop, "", with_block},
+    {"forever", forever, "", with_block},
+    {"sleep", [](const Step& step) { sleep_ms(step.number(0)); }},
+    {"wait", wait_for},
+    {"touch", touch},
+    {"name", [](const Step& step) { prctl(PR_SET_NAME, unescaped(step.word(0)).c_str()); }},
+};
+
+const StepRow& row_of(const Step& step, std::span<const StepRow> rows)
+{
+    for (auto list : {rows, std::span<const StepRow>(common)})
+        if (auto row = std::ranges::find(list, step.name, &StepRow::name); row != list.end())
+            return *row;
+    wrong(step, "no such step");
+}
+
+std::string read_file(const char* path)
+{
+    std::ifstream in(path);
+    std::ostringstream text;
+    if (!in || !(text << in.rdbuf()))
+        fail(std::string("cannot read ") + path);
+    return text.str();
+}
 
 bool listed(std::string_view list, const std::string& key)
 {
@@ -48,7 +124,7 @@ std::vector<Step> split(std::string_view text)
     return out;
 }
 
-Steps nest(std::vector<Step>& flat, size_t& next, const Step* owner, const Shapes& shapes)
+Steps nest(std::vector<Step>& flat, size_t& next, const Step* owner, std::span<const StepRow> rows)
 {
     Steps out;
     while (next < flat.size()) {
@@ -58,14 +134,13 @@ Steps nest(std::vector<Step>& flat, size_t& next, const Step* owner, const Shape
                 wrong(step, "'end' without a block");
             return out;
         }
-        const Shape* shape = shapes(step.name);
-        if (!shape)
-            wrong(step, "no such step");
+        const StepRow& row = row_of(step, rows);
+        step.run = row.run;
         for (const auto& [key, value] : step.options)
-            if (!listed(shape->options, key))
+            if (!listed(row.options, key))
                 wrong(step, "no such option: " + key);
-        if (shape->block)
-            step.body = nest(flat, next, &step, shapes);
+        if (row.block)
+            step.body = nest(flat, next, &step, rows);
         out.push_back(std::move(step));
     }
     if (owner)
@@ -130,11 +205,64 @@ standin::Dim3 Step::triple(const std::string& key) const
     return {values[0], values[1], values[2]};
 }
 
-Steps parse(std::string_view text, const Shapes& shapes)
+Steps parse(std::string_view text, std::span<const StepRow> rows)
 {
     auto flat = split(text);
     size_t next = 0;
-    return nest(flat, next, nullptr, shapes);
+    return nest(flat, next, nullptr, rows);
+}
+
+void run(const Steps& steps)
+{
+    for (const Step& step : steps) {
+        if (stopping())
+            return;
+        step.run(step);
+    }
+}
+
+Arguments arguments(int argc, char** argv)
+{
+    Arguments out;
+    for (int i = 1; i < argc; i++) {
+        std::string_view word = argv[i];
+        bool more = i + 1 < argc;
+        if (word == "--truth" && more)
+            out.truth = argv[++i];
+        else if (word == "-f" && more)
+            out.script += read_file(argv[++i]) + "\n";
+        else if (word == "--append")
+            out.append = true;
+        else if (word == "--banner")
+            out.banner = true;
+        else if (word.starts_with('-')) {
+            fprintf(stderr, "usage: %s [--truth FILE] (SCRIPT | -f FILE)\n", argv[0]);
+            exit(2);
+        } else
+            out.script += std::string(word) + "\n";
+    }
+    return out;
+}
+
+bool stopping()
+{
+    return stop_signal;
+}
+
+void stop_on_signals(int flags)
+{
+    struct sigaction action = {};
+    action.sa_handler = [](int) { stop_signal = 1; };
+    action.sa_flags = flags;
+    sigaction(SIGTERM, &action, nullptr);
+    sigaction(SIGINT, &action, nullptr);
+}
+
+void sleep_ms(uint64_t ms)
+{
+    timespec t = {static_cast<time_t>(ms / 1000), static_cast<long>(ms % 1000 * 1'000'000)};
+    while (nanosleep(&t, &t) && errno == EINTR && !stopping())
+        ;
 }
 
 std::string render(const Steps& steps)

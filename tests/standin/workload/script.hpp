@@ -6,8 +6,8 @@
 #include "../abi.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +18,7 @@ struct Step {
     int line = 0;
     std::string text;
     std::string name;
+    void (*run)(const Step&) = nullptr;
     std::vector<std::string> words;
     std::map<std::string, std::string> options;
     std::vector<Step> body;
@@ -35,15 +36,32 @@ using Steps = std::vector<Step>;
 
 uint64_t to_number(const Step&, std::string text); // calls wrong() if it is not a number
 
-// Syntax of a step, for the parser. A Shapes function returns null for unknown steps.
-struct Shape {
-    bool block;
-    std::string_view options; // allowed keys, separated by spaces
+// A step of a program's language.
+struct StepRow {
+    std::string_view name;
+    void (*run)(const Step&);
+    std::string_view options = ""; // allowed keys, separated by spaces
+    bool block = false;
 };
-using Shapes = std::function<const Shape*(const std::string& name)>;
+enum { with_block = true };
 
-Steps parse(std::string_view text, const Shapes&);
+// All programs have the steps repeat, loop, forever, sleep, wait, touch and name.
+Steps parse(std::string_view text, std::span<const StepRow> rows);
 std::string render(const Steps&); // converts back to a script
+void run(const Steps&);
+
+// Command line: [--truth FILE] [--banner] [--append] (SCRIPT | -f FILE). --append: the truth file exists.
+struct Arguments {
+    std::string script, truth;
+    bool append = false, banner = false;
+};
+Arguments arguments(int argc, char** argv);
+
+// True after SIGTERM or SIGINT, if stop_on_signals() was called: loops end, and the truth file is written.
+bool stopping();
+void stop_on_signals(int flags); // of sigaction()
+
+void sleep_ms(uint64_t ms);
 
 // Replaces the escapes \xHH, \n, \t, \s (space) and \\ in a word, so that scripts can contain any name.
 std::string unescaped(const std::string&);

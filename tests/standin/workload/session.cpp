@@ -5,7 +5,6 @@
 #include "ptx.hpp"
 #include "symbols.hpp"
 
-#include <csignal>
 #include <map>
 #include <mutex>
 #include <tuple>
@@ -30,8 +29,6 @@ std::map<std::pair<Place, std::string>, void*> modules, libraries; // by kernel 
 std::map<Place, void*> events;
 std::map<std::pair<Place, std::string>, void*> named_events;
 void* graph; // the last executable graph
-
-volatile sig_atomic_t stop_signal;
 
 constexpr uint64_t own_stream = 1ull << 32; // own_stream + thread id: number of the stream for stream=own
 
@@ -282,6 +279,20 @@ std::string per_thread_name(const std::string& name)
     return name.starts_with('.') ? std::to_string(gettid()) + name : name;
 }
 
+const Kernel* find_kernel(const std::string& name)
+{
+    for (const Kernel& kernel : kernels())
+        if (name == kernel.name)
+            return &kernel;
+    return nullptr;
+}
+
+std::string device_name(const std::string& kernel)
+{
+    const Kernel* named = find_kernel(kernel);
+    return named ? named->device_name : unescaped(kernel);
+}
+
 void* last_graph()
 {
     std::lock_guard hold(lock);
@@ -292,19 +303,6 @@ void set_last_graph(void* exec)
 {
     std::lock_guard hold(lock);
     graph = exec;
-}
-
-bool stopping()
-{
-    return stop_signal;
-}
-
-void stop_on_signals()
-{
-    struct sigaction action = {};
-    action.sa_handler = [](int) { stop_signal = 1; }; // no SA_RESTART: signals also end sleeps
-    sigaction(SIGTERM, &action, nullptr);
-    sigaction(SIGINT, &action, nullptr);
 }
 
 } // namespace workload

@@ -48,8 +48,4 @@ void reload(); // unloads the current context's modules and libraries; their han
 void* last_graph();
 void set_last_graph(void* exec);
 
-// True after SIGTERM or SIGINT: loops end, and the truth file is written.
-bool stopping();
-void stop_on_signals();
-
 } // namespace workload

@@ -6,6 +6,15 @@
 #include <atomic>
 #include <dlfcn.h>
 #include <mutex>
+#include <unordered_map>
+
+// Runtime functions that this form is linked with, since dlsym() does not find those of a static runtime. The array
+// ends with a null name; runtime/defaults.py writes it.
+struct RuntimeFunction {
+    const char* name;
+    int (*function)();
+};
+extern "C" const RuntimeFunction runtime_functions[];
 
 namespace workload {
 namespace {
@@ -19,11 +28,13 @@ bool poses_as_real()
     return set;
 }
 
-// A control function of the stand-in driver, if the driver is open. The runtime may have opened it.
-void* control(const char* name)
+// Calls a control function of the stand-in driver. Returns 0 if the driver is not open; the runtime may have opened it.
+template<class Result, class... Arguments>
+Result control(const char* name, Arguments... arguments)
 {
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    return library && !poses_as_real() ? dlsym(library, name) : nullptr;
+    void* function = library && !poses_as_real() ? dlsym(library, name) : nullptr;
+    return function ? reinterpret_cast<Result (*)(Arguments...)>(function)(arguments...) : Result();
 }
 
 } // namespace
@@ -52,6 +63,18 @@ bool on_device()
     return !driver_symbol("standin_counts");
 }
 
+void* runtime_symbol(const std::string& name)
+{
+    static const auto functions = [] {
+        std::unordered_map<std::string_view, void*> map;
+        for (auto* row = runtime_functions; row->name; row++)
+            map[row->name] = reinterpret_cast<void*>(row->function);
+        return map;
+    }();
+    auto found = functions.find(name);
+    return found == functions.end() ? nullptr : found->second;
+}
+
 void* symbol(const std::string& name)
 {
     void* found = is_runtime(name) ? runtime_symbol(name) : driver_symbol(name);
@@ -64,72 +87,54 @@ void* symbol(const std::string& name)
 
 bool driver_counters(uint64_t* counts, int n)
 {
-    void* function = control("standin_counts");
-    if (function)
-        reinterpret_cast<int (*)(uint64_t*, int)>(function)(counts, n);
-    return function;
+    return control<int>("standin_counts", counts, n);
 }
 
 bool driver_holdings(standin::HoldingTally* held, standin::HoldingTally* released, uint64_t* peak)
 {
-    using Function = uint64_t (*)(standin::HoldingTally*, standin::HoldingTally*);
-    auto function = reinterpret_cast<Function>(control("standin_holdings"));
-    if (function)
-        *peak = function(held, released);
-    return function;
+    *peak = control<uint64_t>("standin_holdings", held, released);
+    return control<int>("standin_counts", nullptr, 0);
 }
 
-void forget_driver_holdings()
+void forget_driver_state()
 {
-    if (void* function = control("standin_forget_holdings"))
-        call_symbol(function);
+    control<void>("standin_forget_holdings");
+    control<void>("standin_forget_graphs");
 }
 
 bool driver_is_capturing(void* stream)
 {
-    if (void* function = control("standin_is_capturing"))
-        return call_symbol(function, stream);
-    int status = 0; // 1: CU_STREAM_CAPTURE_STATUS_ACTIVE
-    void* is_capturing = driver ? dlsym(driver, "cuStreamIsCapturing") : nullptr;
-    return is_capturing && !call_symbol(is_capturing, stream, &status) && status == 1;
+    if (driver && on_device()) {
+        int status = 0; // 1: CU_STREAM_CAPTURE_STATUS_ACTIVE
+        return !call_symbol(symbol("cuStreamIsCapturing"), stream, &status) && status == 1;
+    }
+    return control<int>("standin_is_capturing", stream);
 }
 
 uint64_t driver_generation(void* handle, bool is_exec)
 {
-    auto function = reinterpret_cast<uint64_t (*)(void*, bool)>(control("standin_graph_generation"));
-    return function ? function(handle, is_exec) : 0;
+    return control<uint64_t>("standin_graph_generation", handle, is_exec);
 }
 
 uint64_t driver_kernels(void* exec)
 {
-    auto function = reinterpret_cast<uint64_t (*)(void*)>(control("standin_graph_kernels"));
-    return function ? function(exec) : 0;
+    return control<uint64_t>("standin_graph_kernels", exec);
 }
 
 std::vector<standin::GraphRecord> driver_graphs()
 {
-    using Each = void (*)(const standin::GraphRecord*, void*);
     std::vector<standin::GraphRecord> out;
-    auto add_to = [](const standin::GraphRecord* record, void* to) {
+    void (*add_to)(const standin::GraphRecord*, void*) = [](const standin::GraphRecord* record, void* to) {
         static_cast<decltype(out)*>(to)->push_back(*record);
     };
-    if (auto function = reinterpret_cast<void (*)(Each, void*)>(control("standin_graphs")))
-        function(add_to, &out);
+    control<void>("standin_graphs", add_to, static_cast<void*>(&out));
     return out;
-}
-
-void forget_driver_graphs()
-{
-    if (void* function = control("standin_forget_graphs"))
-        call_symbol(function);
 }
 
 int add_setup(const std::string& name, int result)
 {
-    Call call;
-    call.layer = is_runtime(name) ? "runtime" : "driver";
-    call.function = name;
-    call.kind = "setup";
+    Call call = call_of(name, "setup");
+    call.device = -1;
     call.result = result;
     add(call, {1});
     return result;

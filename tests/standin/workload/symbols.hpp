@@ -28,14 +28,13 @@ bool driver_counters(uint64_t* counts, int n);
 
 // Copies the totals of memory that this process holds and has released, indexed by standin::Holding.
 bool driver_holdings(standin::HoldingTally* held, standin::HoldingTally* released, uint64_t* peak);
-void forget_driver_holdings(); // resets these totals; called in a forked child
+void forget_driver_state(); // resets these totals and the records of graphs; called in a forked child
 
 // State of streams and graphs in the stand-in driver, without API calls; false, 0 or empty if the driver is not open.
 bool driver_is_capturing(void* stream);
 uint64_t driver_generation(void* graph_or_exec, bool is_exec);
 uint64_t driver_kernels(void* exec); // number of kernels that a launch starts
 std::vector<standin::GraphRecord> driver_graphs();
-void forget_driver_graphs();
 
 template<class... Arguments>
 int call_symbol(void* function, Arguments... arguments)

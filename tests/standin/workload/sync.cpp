@@ -14,7 +14,6 @@ namespace {
 struct Target {
     void* stream = nullptr;
     void* event = nullptr;
-    unsigned flags = 0;
 };
 
 enum class Action { waits, polls, enqueues };
@@ -42,7 +41,7 @@ int on_event(void* f, const Target& t)
 }
 int wait_event(void* f, const Target& t)
 {
-    return call_symbol(f, t.stream, t.event, t.flags);
+    return call_symbol(f, t.stream, t.event, 0u);
 }
 int wait_value(void* f, const Target& t) // functions for 32-bit values access half of `value`
 {
@@ -74,7 +73,7 @@ const Row rows[] = {
 
 } // namespace
 
-// sync COUNT [fn=FUNCTION] [stream=N] [event=NAME] [flags=]
+// sync COUNT [fn=FUNCTION] [stream=N] [event=NAME]
 void synchronize(const Step& step)
 {
     auto function = step.option("fn", runtime_major ? "cudaDeviceSynchronize" : "cuCtxSynchronize");
@@ -88,7 +87,6 @@ void synchronize(const Step& step)
     Target t = {.stream = row->uses & uses_stream ? stream(step) : nullptr};
     if (row->uses & uses_event)
         t.event = step.has("event") ? named_event(step.option("event", "")) : event();
-    t.flags = static_cast<unsigned>(step.number("flags", 0));
     Call call = call_of(function, row->action == polls ? "poll" : "sync");
     call.synchronous = row->action == waits;
     call.stream = reinterpret_cast<uintptr_t>(t.stream);

@@ -39,54 +39,39 @@ std::string demangled(const std::string& name)
 
 std::string data(const Data& d)
 {
-    return ",\"bytes\":" + or_null(d.bytes.has_value(), std::to_string(d.bytes.value_or(0))) +
-           ",\"copies\":" + or_null(d.copies, std::to_string(d.copies)) +
-           ",\"sizes\":" + or_null(!d.sizes.empty(), list(d.sizes)) +
-           ",\"source\":" + or_null(!d.source.empty(), quoted(d.source)) +
-           ",\"destination\":" + or_null(!d.destination.empty(), quoted(d.destination)) +
-           ",\"direction\":" + or_null(!d.direction.empty(), quoted(d.direction)) +
-           ",\"holding\":" + or_null(!d.holding.empty(), quoted(d.holding));
-}
-
-std::string timing(const Call& c, const Tally& tally)
-{
-    bool timed = c.synchronous.has_value();
-    return std::string(",\"synchronous\":") + or_null(timed, boolean(c.synchronous.value_or(false))) +
-           ",\"duration_ns\":" + or_null(timed, std::to_string(tally.duration_ns)) +
-           ",\"slept_ns\":" + or_null(timed, std::to_string(tally.slept_ns));
+    return field("bytes", d.bytes) + field_if(d.copies, "copies", d.copies) +
+           field_if(!d.sizes.empty(), "sizes", d.sizes) + field("source", OrNull{d.source}) +
+           field("destination", OrNull{d.destination}) + field("direction", OrNull{d.direction}) +
+           field("holding", OrNull{d.holding});
 }
 
 std::string line(const Call& c, const Tally& tally)
 {
-    bool kernel = c.kind == "kernel", setup = c.kind == "setup";
-    return "{\"type\":\"call\",\"pid\":" + std::to_string(getpid()) + ",\"tid\":" + std::to_string(c.tid) +
-           ",\"comm\":" + quoted(c.comm) + ",\"layer\":" + quoted(c.layer) + ",\"function\":" + quoted(c.function) +
-           ",\"kind\":" + quoted(c.kind) + ",\"kernel\":" + or_null(!c.kernel.empty(), quoted(c.kernel)) +
-           ",\"demangled\":" + or_null(!c.kernel.empty(), quoted(demangled(c.kernel))) +
-           ",\"handle\":" + hex(c.handle) + ",\"grid\":" + or_null(kernel, triple(c.grid)) +
-           ",\"block\":" + or_null(kernel, triple(c.block)) + ",\"smem\":" + or_null(kernel, std::to_string(c.shared)) +
-           ",\"stream\":" + or_null(!setup, hex(c.stream)) +
-           ",\"device\":" + or_null(c.device >= 0, std::to_string(c.device)) +
-           ",\"result\":" + std::to_string(c.result) + ",\"count\":" + std::to_string(tally.count) +
-           ",\"recorded\":" + boolean(c.recorded) + ",\"nested\":" + boolean(c.nested) +
-           ",\"implied\":" + boolean(c.implied) + ",\"kernels\":" + std::to_string(c.kernels) +
-           data(c.data.value_or(Data{})) + timing(c, tally) + "}\n";
+    bool kernel = c.kind == "kernel", setup = c.kind == "setup", timed = c.synchronous.has_value();
+    return "{\"type\":\"call\"" + field("pid", getpid()) + field("tid", c.tid) + field("comm", c.comm) +
+           field("layer", c.layer) + field("function", c.function) + field("kind", c.kind) +
+           field("kernel", OrNull{c.kernel}) + field("demangled", OrNull{demangled(c.kernel)}) +
+           field("handle", Hex{c.handle}) + field_if(kernel, "grid", c.grid) + field_if(kernel, "block", c.block) +
+           field_if(kernel, "smem", c.shared) + field_if(!setup, "stream", Hex{c.stream}) +
+           field_if(c.device >= 0, "device", c.device) + field("result", c.result) + field("count", tally.count) +
+           field("recorded", c.recorded) + field("nested", c.nested) + field("implied", c.implied) +
+           field("kernels", c.kernels) + data(c.data.value_or(Data{})) + field("synchronous", c.synchronous) +
+           field_if(timed, "duration_ns", tally.duration_ns) + field_if(timed, "slept_ns", tally.slept_ns) + "}\n";
 }
 
 // The stand-in driver's own counters, so that readers can check the truth against them.
 std::string driver_counts()
 {
+    constexpr const char* names[] = {"launch", "recorded", "graph", "host",      "alloc",
+                                     "free",   "copy",     "sync",  "graph_call"};
+    static_assert(std::size(names) == classes);
     uint64_t now[classes] = {};
     if (!driver_counters(now, classes))
         return "null";
-    auto since = [&](standin::Class c) {
-        auto i = static_cast<int>(c);
-        return std::to_string(now[i] - counted_before[i]);
-    };
-    using enum standin::Class;
-    return "{\"launch\":" + since(launch) + ",\"recorded\":" + since(recorded) + ",\"graph\":" + since(graph_launch) +
-           ",\"host\":" + since(host) + ",\"copy\":" + since(copy) + ",\"alloc\":" + since(alloc) +
-           ",\"free\":" + since(free) + ",\"sync\":" + since(sync) + ",\"graph_call\":" + since(graph_call) + "}";
+    std::string out;
+    for (int i = 0; i < classes; i++)
+        out += field(names[i], now[i] - counted_before[i]);
+    return "{" + out.substr(1) + "}";
 }
 
 std::string program()
@@ -99,14 +84,9 @@ std::string program()
 
 std::string process_line()
 {
-    return "{\"type\":\"process\",\"pid\":" + std::to_string(getpid()) + ",\"parent\":" + std::to_string(getppid()) +
-           ",\"comm\":" + quoted(thread_name()) + ",\"program\":" + quoted(program()) +
-           ",\"exec\":" + boolean(appended) + ",\"driver_counts\":" + driver_counts() + "}\n";
-}
-
-std::string bytes(uint64_t n)
-{
-    return ",\"bytes\":" + std::to_string(n);
+    return "{\"type\":\"process\"" + field("pid", getpid()) + field("parent", getppid()) +
+           field("comm", thread_name()) + field("program", program()) + field("exec", appended) +
+           ",\"driver_counts\":" + driver_counts() + "}\n";
 }
 
 // Memory still held by this process, memory released with contexts, and the peak, as counted by the driver.
@@ -117,12 +97,12 @@ std::string holdings()
     uint64_t peak = 0;
     if (!driver_holdings(held, released, &peak))
         return {};
-    std::string out = summary("peak", bytes(peak));
+    std::string out = summary("peak", field("bytes", peak));
     for (auto [type, tallies] : {std::pair("memory", held), {"released", released}})
         for (int i = 0; i < n; i++)
             if (const auto& t = tallies[i]; t.count)
-                out += summary(type, ",\"holding\":" + quoted(standin::holding_names[i]) + bytes(t.bytes) +
-                                         ",\"count\":" + std::to_string(t.count));
+                out += summary(type, field("holding", std::string(standin::holding_names[i])) +
+                                         field("bytes", t.bytes) + field("count", t.count));
     return out;
 }
 
@@ -137,8 +117,8 @@ std::string thread_name()
 
 std::string summary(const char* type, const std::string& fields)
 {
-    return "{\"type\":\"" + std::string(type) + "\",\"pid\":" + std::to_string(getpid()) +
-           ",\"exec\":" + boolean(appended) + fields + "}\n";
+    return "{\"type\":\"" + std::string(type) + "\"" + field("pid", getpid()) + field("exec", appended) + fields +
+           "}\n";
 }
 
 void open_truth(const std::string& file, bool append)
@@ -174,7 +154,7 @@ void forget()
     forget_graphs();
     appended = false;
     driver_counters(counted_before, classes);
-    forget_driver_holdings();
+    forget_driver_state();
 }
 
 void write_truth()
