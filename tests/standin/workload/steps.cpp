@@ -34,7 +34,7 @@ const StepRow rows[] = {
     {"newcontext", new_context},
     {"destroycontext", destroy_context},
     {"primary", primary_context},
-    {"copy", copy, "fn bytes width height depth dst src kind types sizes params stream " PACE},
+    {"copy", copy, "fn bytes width height depth dst src kind sizes stream " PACE},
     {"sync", synchronize, "fn stream event " PACE},
     {"threads", threads, "", with_block},
     {"background", background, "", with_block},
