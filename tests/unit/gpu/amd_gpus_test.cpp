@@ -38,6 +38,13 @@ struct Watched {
             all += fmt::format("{}{}@{}={}", all.empty() ? "" : " ", one.pid, one.device, text(one.bytes));
         return all;
     }
+    // Use `ns` later. Reads the memory first, as the tools do.
+    std::string used_after(uint64_t ns)
+    {
+        now_ns += ns;
+        held();
+        return used();
+    }
     std::string used()
     {
         std::string all;
@@ -140,15 +147,11 @@ TEST_CASE("memory and use of processes without ROCm on AMD devices", "[nvml]")
     host.descriptor(24, 3, description(11, "drm-memory-vram:\t10 GB\n"));
     CHECK(watched.held() == fmt::format("21@4={}", 10240 + 1048576));
     CHECK(watched.used().empty()); // the first call only starts the measurement
-    watched.now_ns += 2 * second;
     host.descriptor(21, 3,
                     description(7, memory + "drm-engine-gfx:\t5500000000 ns\ndrm-engine-compute:\t100000000 ns\n"));
-    watched.held();
-    CHECK(watched.used() == "21@4: 30 - -");
-    watched.now_ns += second;
+    CHECK(watched.used_after(2 * second) == "21@4: 30 - -");
     host.descriptor(21, 3, description(7, memory + "drm-engine-gfx:\t1 ns\n")); // the counter decreases
-    watched.held();
-    CHECK(watched.used() == "21@4: 0 - -");
+    CHECK(watched.used_after(second) == "21@4: 0 - -");
     // A process that opens a device later is found within seconds.
     host.descriptor(25, 3, description(12, "drm-memory-vram:\t2 KiB\n", pci_1));
     CHECK(watched.held().find("25@") == std::string::npos);
@@ -179,20 +182,12 @@ TEST_CASE("use of AMD devices by processes with ROCm", "[nvml]")
     CHECK(watched.held() == "11@4=1048576"); // the larger of KFD's and fdinfo's values, because they may overlap
     CHECK(watched.used() == "11@4: - 25 -");
     host.kfd(11, "sdma_41000", "3000000\n");
-    watched.now_ns += 2 * second;
-    watched.held();
-    CHECK(watched.used() == "11@4: - 25 -"); // use of the copy engines is not known yet
-    watched.now_ns += 6 * second;
-    watched.held();
-    CHECK(watched.used() == "11@4: - 25 25");
+    CHECK(watched.used_after(2 * second) == "11@4: - 25 -"); // use of the copy engines is not known yet
+    CHECK(watched.used_after(6 * second) == "11@4: - 25 25");
     host.kfd(11, "stats_41000/cu_occupancy", "0\n");
-    watched.now_ns += second;
-    watched.held();
-    CHECK(watched.used() == "11@4: - 0 25"); // the last seconds only
+    CHECK(watched.used_after(second) == "11@4: - 0 25"); // the last seconds only
     std::filesystem::remove(
         host.file("sys/class/kfd/kfd/proc/11/stats_41000/cu_occupancy")); // RDNA does not have this file
     host.kfd(11, "sdma_41000", "2000000\n");
-    watched.now_ns += 5 * second;
-    watched.held();
-    CHECK(watched.used() == "11@4: - - 0");
+    CHECK(watched.used_after(5 * second) == "11@4: - - 0");
 }

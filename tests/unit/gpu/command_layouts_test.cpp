@@ -38,14 +38,20 @@ int status(std::string_view driver, command_space space, uint32_t request)
     return found ? found->status : -1;
 }
 
-std::optional<size_layout> size(std::optional<DriverVersion> driver, command_space space, uint32_t request,
-                                uint32_t subject = 0)
+std::string shown(const size_layout& size)
+{
+    return std::to_string(size.offset) + (size.in_parameters ? " parameters" : "") + (size.is_limit ? " limit" : "") +
+           (size.is_virtual ? " virtual" : "");
+}
+
+// "none" if the size is unknown.
+std::string shown_size(std::optional<DriverVersion> driver, command_space space, uint32_t request, uint32_t subject = 0)
 {
     for (auto [key, found] : size_layouts(driver))
         if (key.command.space == static_cast<uint32_t>(space) && key.command.request == request &&
             key.subject == subject)
-            return found;
-    return std::nullopt;
+            return shown(found);
+    return "none";
 }
 
 } // namespace
@@ -122,45 +128,40 @@ TEST_CASE("for an unknown driver, offsets that differ between versions are not g
     CHECK(layout(std::nullopt, SPACE_UVM, 34)->size == 16);
     CHECK(layout(std::nullopt, SPACE_UVM, 33)->status == OFFSET_NONE);
     CHECK(layout(std::nullopt, SPACE_UVM, 73)->status == 16);
-    CHECK(!size(std::nullopt, SPACE_UVM, 34));
-    CHECK(!size(std::nullopt, SPACE_NVIDIA, nvidia(0x2b, 48), 0xfd));
-    CHECK(size(std::nullopt, SPACE_UVM, 33));
-    CHECK(size(std::nullopt, SPACE_NVIDIA, nvidia(0x58, 48)));
+    CHECK(shown_size(std::nullopt, SPACE_UVM, 34) == "none");
+    CHECK(shown_size(std::nullopt, SPACE_NVIDIA, nvidia(0x2b, 48), 0xfd) == "none");
+    CHECK(shown_size(std::nullopt, SPACE_UVM, 33) != "none");
+    CHECK(shown_size(std::nullopt, SPACE_NVIDIA, nvidia(0x58, 48)) != "none");
 }
 
 TEST_CASE("the offsets of size fields depend on the command, class and function of a call")
 {
     auto driver = version("575.51.02");
-    auto local = size(driver, SPACE_NVIDIA, nvidia(0x2b, 48), 0x40);
-    REQUIRE(local);
-    CHECK(local->offset == 64);
-    CHECK(local->in_parameters);
-    CHECK(!local->is_limit);
-    CHECK(!local->is_virtual);
-    CHECK(size(driver, SPACE_NVIDIA, nvidia(0x2b, 32), 0x3e)->offset == 64);
-    CHECK(size(driver, SPACE_NVIDIA, nvidia(0x2b, 48), 0x50a0)->is_virtual);
-    CHECK(size(driver, SPACE_NVIDIA, nvidia(0x2b, 48), 0x70)->is_virtual);
-    CHECK(size(driver, SPACE_NVIDIA, nvidia(0x2b, 48), 0xf8)->offset == 8);
-    CHECK(size(driver, SPACE_NVIDIA, nvidia(0x2b, 48), 0xfd)->offset == 48);
-    CHECK(size(version("535.43.02"), SPACE_NVIDIA, nvidia(0x2b, 48), 0xfd)->offset == 8);
-
-    auto pinned = size(driver, SPACE_NVIDIA, nvidia(0x27, 56), 0x71);
-    REQUIRE(pinned);
-    CHECK(pinned->offset == 32);
-    CHECK(pinned->is_limit);
-    CHECK(!pinned->in_parameters);
-
-    CHECK(size(driver, SPACE_NVIDIA, nvidia(0x4a, 184), 2)->offset == 88);
-    CHECK(size(driver, SPACE_NVIDIA, nvidia(0x4a, 184), 14)->offset == 80);
-    CHECK(!size(driver, SPACE_NVIDIA, nvidia(0x4a, 184), 3));
-    CHECK(size(driver, SPACE_NVIDIA, nvidia(0x4e, 56))->offset == 24);
-    CHECK(size(driver, SPACE_NVIDIA, nvidia(0x57, 56))->offset == 24);
-    CHECK(size(driver, SPACE_NVIDIA, nvidia(217, 2608))->offset == 24);
-    CHECK(size(driver, SPACE_UVM, 34)->offset == 8);
-    CHECK(!size(version("590.44.01"), SPACE_UVM, 34));
-    CHECK(size(driver, SPACE_UVM, 73)->is_virtual);
-    CHECK(size(driver, SPACE_KFD, static_cast<uint32_t>(_IOC(_IOC_READ | _IOC_WRITE, 'K', 0x16, 40)))->offset == 8);
-    CHECK(size(driver, SPACE_AMDGPU, static_cast<uint32_t>(_IOC(_IOC_READ | _IOC_WRITE, 'd', 0x40, 32)))->offset == 0);
+    const auto nvidia_size = [&](uint32_t request, uint32_t subject = 0) {
+        return shown_size(driver, SPACE_NVIDIA, request, subject);
+    };
+    const auto rw = [](char type, uint32_t number, uint32_t size) {
+        return static_cast<uint32_t>(_IOC(_IOC_READ | _IOC_WRITE, type, number, size));
+    };
+    CHECK(nvidia_size(nvidia(0x2b, 48), 0x40) == "64 parameters");
+    CHECK(nvidia_size(nvidia(0x2b, 32), 0x3e) == "64 parameters");
+    CHECK(nvidia_size(nvidia(0x2b, 48), 0x50a0) == "64 parameters virtual");
+    CHECK(nvidia_size(nvidia(0x2b, 48), 0x70) == "8 parameters limit virtual");
+    CHECK(nvidia_size(nvidia(0x2b, 48), 0xf8) == "8 parameters");
+    CHECK(nvidia_size(nvidia(0x2b, 48), 0xfd) == "48 parameters virtual");
+    CHECK(shown_size(version("535.43.02"), SPACE_NVIDIA, nvidia(0x2b, 48), 0xfd) == "8 parameters virtual");
+    CHECK(nvidia_size(nvidia(0x27, 56), 0x71) == "32 limit");
+    CHECK(nvidia_size(nvidia(0x4a, 184), 2) == "88");
+    CHECK(nvidia_size(nvidia(0x4a, 184), 14) == "80");
+    CHECK(nvidia_size(nvidia(0x4a, 184), 3) == "none");
+    CHECK(nvidia_size(nvidia(0x4e, 56)) == "24");
+    CHECK(nvidia_size(nvidia(0x57, 56)) == "24");
+    CHECK(nvidia_size(nvidia(217, 2608)) == "24");
+    CHECK(shown_size(driver, SPACE_UVM, 34) == "8");
+    CHECK(shown_size(version("590.44.01"), SPACE_UVM, 34) == "none");
+    CHECK(shown_size(driver, SPACE_UVM, 73) == "8 virtual");
+    CHECK(shown_size(driver, SPACE_KFD, rw('K', 0x16, 40)) == "8");
+    CHECK(shown_size(driver, SPACE_AMDGPU, rw('d', 0x40, 32)) == "0");
 }
 
 TEST_CASE("AMD's layouts do not depend on NVIDIA's driver version, and have the direction that amdgpu accepts")
@@ -246,15 +247,12 @@ TEST_CASE("sizes behind a pointer are found in structs of future drivers")
             return head.first.request == key.command.request && head.second.parameters != OFFSET_NONE;
         }));
     }
-    auto local = found.find({0x2b, 0x40});
-    REQUIRE(local != found.end());
-    CHECK(local->second.offset == 64);
-    CHECK(!local->second.is_virtual);
-    CHECK(found.contains({0x2b, 0x3e}));
-    REQUIRE(found.contains({0x2b, 0x50a0}));
-    CHECK(found[{0x2b, 0x50a0}].is_virtual);
-    REQUIRE(found.contains({0x2b, 0x71}));
-    CHECK(found[{0x2b, 0x71}].is_limit);
+    for (const auto& [request, subject, expected] :
+         {std::tuple(0x2b, 0x40, "64 parameters"), std::tuple(0x2b, 0x3e, "64 parameters"),
+          std::tuple(0x2b, 0x50a0, "64 parameters virtual"), std::tuple(0x2b, 0x71, "24 parameters limit")}) {
+        REQUIRE(found.contains({request, subject}));
+        CHECK(shown(found[{request, subject}]) == expected);
+    }
     CHECK(!found.contains({0x2b, 0xfd})); // its struct has changed
     CHECK(!found.contains({0x4a, 2}));
     CHECK(!found.contains({0x27, 0x40}));
