@@ -392,6 +392,10 @@ Calls::Calls(FakeRun& run)
         {"cuMemcpyDtoDAsync_v2", stream(2, {{ARG_BYTES, 70'000}}), "D2D", {70'000}, 0, false, 7}, // another stream
         {"cuMemcpyHtoD_v2", {{ARG_BYTES, 77}}, "H2D", {77}, 0, false, 11},                        // synchronous
         {"cuStreamEndCapture", stream(1)},
+        {"cuStreamBeginCapture_v2_ptsz", stream(0)}, // of the thread's own stream
+        captured("cuMemcpyHtoDAsync_v2_ptsz", {{ARG_BYTES, 7}}, 0, {7}, "H2D"),
+        {"cuMemcpyHtoD_v2_ptds", {{ARG_BYTES, 8}}, "H2D", {8}}, // synchronous
+        {"cuStreamEndCapture_ptsz", stream(0)},
         {"cuMemsetD8Async", stream(1, {{ARG_BYTES, 6}}), "set", {6}},
         // batches
         {"cuMemcpyBatchAsync_v2", batch(5, list({1, 65'535, 65'536, 0, 77})), "H2D", {1, 65'535, 65'536, 0, 77}},
