@@ -289,7 +289,8 @@ def eight_threads_that_map_memory():
     """While one thread maps memory, the tool cannot look up the host memory of another thread's copy. The direction of
     that copy is unknown, never wrong."""
     tool, truth = trace("alloc d 4096\nthreads 8; repeat 200; alloc z 200000 fn=mmap; alloc h 4096 fn=host\n"
-                        "copy 3 fn=cuMemcpy src=h dst=d; free h; free z; end; end", "--by", "kind", form="workload-driver")
+                        "copy 3 fn=cuMemcpy src=h dst=d; free h; free z; end; end",
+                        "--by", "kind", form="workload-driver")
     rows = {row["kind"]: row["copies"] for row in tool.rows}
     equal(set(rows) - {"unknown"}, {"H2D"}, "directions")
     equal(sum(rows.values()), sum(call["count"] for call in truth if call["kind"] == "copy"), "copies")
