@@ -10,10 +10,6 @@ device, host = 0x7e0000000000, 0x7ffc00000000
 symbol, event, node = 0x8000, 0x9000, 0xa000
 host_to_device, device_to_host = 1, 2
 
-# Functions that create a stream, with the arguments after the stream's address. They are called in test_hip.py.
-stream_creations = (("hipStreamCreate",), ("hipStreamCreateWithFlags", 1), ("hipStreamCreateWithPriority", 1, 0),
-                    ("hipExtStreamCreateWithCUMask", 1, "{3}"))
-
 
 def dim3(x, y, z):
     """Arguments for a dim3 passed by value, in two registers."""
@@ -108,66 +104,6 @@ def waits(version):
     return made + [("hipExecutionCtxSynchronize", (0xc000,), "context")] * (version > "6")
 
 
-# Rows: (allocating function, its arguments, freeing function, its arguments, kind of memory, bytes). The allocating
-# function stores the handle in p.
-def allocations(version):
-    descriptor, deep = words(10, 4, 2 << 32 | 0x20), words(10, 4, 3, 2 << 32 | 0x20, 0)  # two floats per element
-    bits, extent = words(32 << 32 | 32, 0), (10, 4, 3)
-    by_value = (0, 0)  # a structure passed by value on the stack, after six arguments in registers
-    of_device, of_host = words(0, 2 << 32 | 1, 0), words(0, 2, 0)  # hipMemAllocationProp, hipMemPoolProps
-    in_graph, freed_in_graph = (node, 0xb000, 0, 0, "p=" + words(*13 * [0], 1011, 0)), (node, 0xb000, 0, 0, "p[112]")
-    made = [
-        ("hipMalloc", ("&p", 1000), "hipFree", ("p",), "device", 1000),
-        ("hipExtMallocWithFlags", ("&p", 1001, 0), "hipFree", ("p",), "device", 1001),
-        ("hipMallocPitch", ("&p", "&pitch", 100, 3), "hipFree", ("p",), "device", 512 * 3),
-        ("hipMalloc3D", ("p=" + words(0, 0, 0, 0), *5 * [0], 100, 4, 3), "hipFree", ("p[0]",), "device", 512 * 12),
-        ("hipMallocManaged", ("&p", 1002, 1), "hipFree", ("p",), "managed", 1002),
-        ("hipMallocAsync", ("&p", 1003, stream), "hipFreeAsync", ("p", stream), "pool", 1003),
-        ("hipMallocFromPoolAsync", ("&p", 1004, 0x77, stream), "hipFreeAsync", ("p", stream), "pool", 1004),
-        ("hipHostMalloc", ("&p", 1005, 0), "hipHostFree", ("p",), "pinned", 1005),
-        ("hipHostAlloc", ("&p", 1006, 0), "hipFreeHost", ("p",), "pinned", 1006),
-        ("hipMallocHost", ("&p", 1007), "hipFreeHost", ("p",), "pinned", 1007),
-        ("hipHostRegister", (host, 1008, 0), "hipHostUnregister", (host,), "registered", 1008),
-        ("hipMallocArray", ("&p", bits, 10, 4, 0), "hipFreeArray", ("p",), "array", 320),
-        ("hipMalloc3DArray", ("&p", bits, 0, 0, *by_value, *extent), "hipFreeArray", ("p",), "array", 960),
-        ("hipArrayCreate", ("&p", descriptor), "hipArrayDestroy", ("p",), "array", 320),
-        ("hipArray3DCreate", ("&p", deep), "hipArrayDestroy", ("p",), "array", 960),
-        # Three levels: 10 x 4 x 3 elements, 5 x 2 x 1, 2 x 1 x 1.
-        ("hipMallocMipmappedArray", ("&p", bits, 3, 0, *by_value, *extent), "hipFreeMipmappedArray", ("p",), "array", 8 * 132),
-        ("hipMipmappedArrayCreate", ("&p", deep, 3), "hipMipmappedArrayDestroy", ("p",), "array", 8 * 132),
-        ("hipMemCreate", ("&p", 1 << 21, of_device, 0), "hipMemRelease", ("p",), "vmm", 1 << 21),
-        ("hipMemCreate", ("&p", 1 << 20, of_host, 0), "hipMemRelease", ("p",), "pinned", 1 << 20),
-        ("hipMemImportFromShareableHandle", ("&p", 5, 1), "hipMemRelease", ("p",), "imported", None),
-        ("hipMemAddressReserve", ("&p", 1 << 22, 0, 0, 0), "hipMemAddressFree", ("p", 1 << 22), "reserved", 1 << 22),
-        ("hipMemPoolCreate", ("&p", of_device), "hipMemPoolDestroy", ("p",), "pool-object", None),
-        ("hipMemPoolImportFromShareableHandle", ("&p", 5, 1, 0), "hipMemPoolDestroy", ("p",), "pool-object", None),
-        ("hipMemPoolImportPointer", ("&p", 0x77, words(*8 * [0])), "hipFreeAsync", ("p", stream), "imported", None),
-        ("hipIpcOpenMemHandle", ("&p",), "hipIpcCloseMemHandle", ("p",), "imported", None),
-        ("hipImportExternalMemory", ("&p", words(0, 0, 0, 1009)), "hipDestroyExternalMemory", ("p",), "external", 1009),
-        ("hipExternalMemoryGetMappedBuffer", ("&p", 0x88, words(0, 1010, 0)), "hipFree", ("p",), "mapped", 1010),
-        ("hipGraphAddMemAllocNode", in_graph, "hipGraphAddMemFreeNode", freed_in_graph, "graph", 1011),
-        ("hipGraphAddMemAllocNode", in_graph, "hipDrvGraphAddMemFreeNode", freed_in_graph, "graph", 1011),
-    ]
-    return [row for row in made if {row[0], row[2]} <= exported(version)]
-
-
-# Calls that release memory kept by a pool or by graphs. Rows: (function, arguments, kind in the tool's line).
-trims = [("hipMemPoolTrimTo", (0x77, 4096), "pool-object"), ("hipDeviceGraphMemTrim", (1,), "graph")]
-
-# Calls from creation to release of physical memory that is mapped and has a second handle, in order. Rows: (function,
-# arguments, reported (call, kind, bytes), or None).
-mappings = [
-    ("hipMemCreate", ("&h", 1 << 21, words(0, 1, 1, 0), 0), ("alloc", "vmm", 1 << 21)),
-    ("hipMemAddressReserve", ("&r", 1 << 22, 0, 0, 0), ("alloc", "reserved", 1 << 22)),
-    ("hipMemMap", ("r", 1 << 21, 0, "h", 0), ("alloc", "mapped", 1 << 21)),
-    ("hipMemRetainAllocationHandle", ("&k", "r"), None),
-    ("hipMemRelease", ("h",), None),
-    ("hipMemUnmap", ("r", 1 << 21), ("free", "mapped", 1 << 21)),
-    ("hipMemRelease", ("k",), ("free", "vmm", 1 << 21)),
-    ("hipMemAddressFree", ("r", 1 << 22), ("free", "reserved", 1 << 22)),
-]
-
-
 # Calls during the life of a graph, in order. Rows: (function, arguments, reported event, (kernels, copies, other nodes)
 # that the call adds).
 def graph_calls(version):
@@ -257,8 +193,3 @@ def named(version):
         ("hipKernelGetFunction", ("&l", "k"), "l", "saxpy(float*)", "lookup"),
     ]
     return [row for row in made if row[0] in exported(version)]
-
-
-# Calls that may change the thread's current device, in order. Rows: (function, arguments, device afterwards).
-devices = [("hipSetDevice", (3,), 3), ("hipDevicePrimaryCtxRetain", ("&c", 1), 3), ("hipCtxSetCurrent", ("c",), 1),
-           ("hipCtxCreate", ("&d", 0, 2), 1), ("hipCtxPushCurrent", ("d",), 2), ("hipSetDevice", (5,), 5)]

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 
 import harness
-from harness import check, equal
+from harness import equal
 from truth import layer_wanted
 
 case = functools.partial(harness.case, tool="gpualloc")

@@ -6,12 +6,12 @@ SHORT = {
     "counts of every tool, under real probes": """
         counts.one_thread counts.eight_threads capture.launches_between_captures layers.each_api events.every_value
         events.a_line_of_text_each copies.by_default copies.sixty_four_threads copies.streams_of_both_kinds
-        waits.calls_that_do_not_wait waits.lines allocs.failures allocs.contexts allocs.physical_memory
-        allocs.live_figures alloc_lines.every_value graphs.captured_nodes graph_life.refused_updates
+        waits.calls_that_do_not_wait waits.lines allocs.every_runtime_function[workload-static]
+        alloc_lines.by_many_threads alloc_ends.memory_held_at_exit graphs.captured_nodes graph_life.refused_updates
         graph_lines.the_life_of_graphs cudagap.in_calls cudagap.block_reasons cudagap_gaps.lines cudagap_stacks.of_all_threads
         ncclwait.waits_by_rank ncclwait.counts ncclwait_hangs.mismatches driver_calls.one_process driver_calls.only_failures
         gpuspend.waits gpuspend.a_shared_device top.several_processes top.captures_and_instantiations top.rows_by
-        hip.memory_and_graphs hip_functions.every_launch recordings.before_and_after_a_fusion replay.tables_of_tools
+        hip.side_by_side hip_functions.every_launch recordings.before_and_after_a_fusion replay.tables_of_tools
         histograms.gaps maxima.of_an_interval_cudalaunch output.intervals_add_up failures.nothing_fails""",
     "each tier": """
         tiers.one_process tiers.system_wide[session] tiers.system_wide[tracefs] tiers.while_memory_is_mapped
@@ -36,7 +36,7 @@ SHORT = {
         python.every_frame python.by_line python.threads""",
     "losses, full tables and failures": """
         events.lost_events_are_counted overflow.totals_stay_exact overflow.rows_are_freed left.launches
-        left.within_a_wait returns.launches allocs.table_is_full neighbours.more_graphs_than_the_table_has
+        left.within_a_wait returns.launches alloc_who.inexact_values_are_marked neighbours.more_graphs_than_the_table_has
         max_overhead.exact_below_the_limit forwarding.counts_launches_once forwarding.loses_no_returns
         overwritten.by_identical_bytes_while_mapped files.a_path_with_a_space forms.runtime_alone
         hostile.text_stays_text hostile_files.an_endless_environment helpers.the_tool_drops_capabilities

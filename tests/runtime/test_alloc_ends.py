@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpualloc --leaks and --exited: unfreed memory by age and stack, and memory that processes held when they exited."""
+"""gpualloc --exited: memory that processes held when they exited. Also helpers for --leaks."""
 import os
-import resource
 from collections import Counter
 
 import harness
@@ -37,56 +36,6 @@ def leaks(**kinds):
 def leaked(tool):
     return by_kind(newest(tool), "bytes", "allocations")
 
-
-@case(asan=True)
-def unfreed_memory_by_stack():
-    """--leaks shows unfreed memory exactly, by kind and stack, and drops memory that is freed or released with a
-    context."""
-    workload = Workload(holding + "reserve R 4194304; touch {dir}/held; wait {dir}/go; free a; repeat 2; free c; end; alloc d 70\n"
-                        "wait {dir}/context; newcontext; alloc e 50000; touch {dir}/there; wait {dir}/end; destroycontext\n"
-                        "wait {dir}/last; free b; free h; free d; repeat 1; free c; end; wait {dir}/over")
-    tool = Tool("-p", workload.pid, "--leaks", "-i", "0.2")
-    workload.go()
-    for file, want in (("go", leaks(device=(2500, 6), pinned=(2000, 1), vmm=(8192, 1))),
-                       ("context", leaks(device=(970, 4), pinned=(2000, 1), vmm=(8192, 1))),
-                       ("end", leaks(device=(50970, 5), pinned=(2000, 1), vmm=(8192, 1))),
-                       ("last", leaks(device=(970, 4), pinned=(2000, 1), vmm=(8192, 1))),
-                       ("over", leaks(device=(600, 2)))):
-        try:
-            wait_until(lambda: leaked(tool) == want, f"before {file}", 10)
-        except harness.Failure:
-            equal(leaked(tool), want, f"held before {file}")
-        (harness.here / file).touch()
-    workload.wait()
-    for row in tool.finish().rows:
-        check(any("workload::" in frame for frame in row["frames"]), f"no frame names a function of the workload: {row}")
-        check(row["pid"] == workload.pid and row["oldest_ns"] > 0, f"unexpected process id or age: {row}")
-    stacks = {tuple(row["frames"]) for row in tool.rows}
-    equal(len({frame[0].partition("+")[0] for frame in stacks}), 3, f"number of allocating functions in {stacks}")
-
-
-@case
-def minimum_age():
-    """-o shows an allocation only once it has reached the given age."""
-    workload = Workload("repeat 3; alloc a 100; end; wait {dir}/go; repeat 2; alloc b 1000; end; alloc c 70 fn=cudaMallocHost\n"
-                        "wait {dir}/end")
-    old = Tool("-p", workload.pid, "--leaks", "-o", "1.5", "-i", "0.2")
-    every = Tool("-p", workload.pid, "--leaks", "-i", "0.2")
-    workload.go()
-    wait_until(lambda: leaked(old) == leaks(device=(300, 3)), "the first allocations are old enough")
-    (harness.here / "go").touch()
-    wait_until(lambda: leaked(old) == leaks(device=(2300, 5), pinned=(70, 1)), "all allocations are old enough")
-    (harness.here / "end").touch()
-    workload.wait()
-    for row in old.finish().rows:
-        check(row["oldest_ns"] >= 1.5e9, f"an allocation is younger than -o allows: {row}")
-        check((row["kind"], row["bytes"], row["allocations"]) in (("device", 300, 3), ("device", 1300, 4), ("device", 2300, 5),
-                                                                  ("pinned", 70, 1)), f"{row}")
-    young = [row for row in every.finish().rows if row["kind"] == "pinned" and row["oldest_ns"] < 1.5e9]
-    check(young, "without -o, young allocations are missing")
-
-
-# --- exits of processes ----------------------------------------------------------------------------------------------
 
 def exits(tool, pid):
     """(bytes, count) of each exit of this process, and sums by stack from the lines after it."""
@@ -161,27 +110,13 @@ def traced_process_exits():
     equal(stacks["device", "held_bytes"], 5070, "device memory")
 
 
-@case(each={"something": ("alloc a 70", (70, 1)), "nothing": ("alloc a 70; free a", (0, 0))})
-def immediate_exit(chosen):
+@case
+def immediate_exit():
     """The target exits right after its calls, while they are still only in the kernel's table."""
-    script, want = chosen
-    workload = Workload(script)
+    workload = Workload("alloc a 70")
     tool = Tool("-p", workload.pid, "--exited")
     workload.go().wait()
-    equal(exits(tool.finish(), workload.pid)[0], [want], "memory held at exit")
-
-
-@case
-def running_process_has_no_exit():
-    """A process that still runs when tracing ends is not reported."""
-    workload = Workload("alloc a 5000; touch {dir}/there; wait {dir}/end")
-    tool = Tool("-p", workload.pid, "--exited")
-    workload.go()
-    wait_until((harness.here / "there").exists, "the workload has allocated")
-    tool.stop()
-    (harness.here / "end").touch()
-    workload.wait()
-    equal(tool.events, [], "exits")
+    equal(exits(tool.finish(), workload.pid)[0], [(70, 1)], "memory held at exit")
 
 
 # --- state of exited processes is removed ----------------------------------------------------------------------------
@@ -193,7 +128,7 @@ def exited_pids_in(tool, name):
     return {pid for pid in leftovers.pids_in_map(tool, name) if not os.path.exists(f"/proc/{pid}")}
 
 
-@case(timeout=180, alone=True)
+@case(timeout=180, alone=True, long=True)
 def tables_after_1000_exits():
     """1000 processes hold memory of all kinds when they exit; afterwards neither tables nor rows contain any of
     them."""
@@ -222,42 +157,3 @@ def tables_after_1000_exits():
     mine = [row for row in tool.rows if row["pid"] in pids - {some.pid}]
     equal({kind: sum(row["released_bytes"] for row in mine if row["kind"] == kind) for kind in ("device", "pinned", "vmm")},
           {"device": 1009000, "pinned": 500000, "vmm": 2097152000}, "released bytes")
-
-
-@case(timeout=180)
-def more_allocations_than_the_hash_holds():
-    """A hash map holds 131,072 allocations, and a trie holds the rest. Leaks are shown, and frees are matched, in both
-    maps."""
-    workload = Workload("repeat 150000; alloc c 8; end; touch {dir}/held; wait {dir}/on; repeat 20000; alloc d 8; alloc d 8; free d; free d\n"
-                        "end; touch {dir}/more; wait {dir}/end; repeat 149000; free c; end; touch {dir}/few; wait {dir}/over", "workload-driver")
-    tools = [Tool("-p", workload.pid, *mode, "-i", "0.5") for mode in (["--leaks"], ["--by", "pid,kind"])]
-    workload.go()
-    wait_until((harness.here / "held").exists, "all are allocated", 60)
-    left = lambda n: sum(row["allocations"] for row in newest(tools[0])) == n
-    wait_until(lambda: left(150_000), "all are shown as unfreed", 30)
-    check(workload.pid in leftovers.pids_in_map(tools[0], "held_beyond"), "the trie for excess allocations has no entry of the workload")
-    for file, there, n in (("on", "more", 150_000), ("end", "few", 1000)):
-        (harness.here / file).touch()
-        wait_until((harness.here / there).exists, there, 60)
-        wait_until(lambda: left(n), f"{n} unfreed allocations", 30)
-    (harness.here / "over").touch()
-    truth = workload.truth()
-    for tool in tools:
-        tool.finish()
-    made = lambda kind: sum(call["count"] for call in truth if call["kind"] == kind and not call["result"])
-    equal([sum(row[name] for row in tools[1].rows) for name in ("allocs", "frees", "untracked")], [made("alloc"), made("free"), 0], "calls")
-
-
-@case
-def many_contexts():
-    """The tool releases the memory of each destroyed context without a scan of a whole table, i.e. with little CPU
-    time."""
-    workload = Workload("repeat 4000; newcontext; alloc a 10; destroycontext; end", "workload-driver")
-    tool = Tool("-p", workload.pid)
-    workload.go().wait()
-    spent = lambda: sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
-    before = spent()
-    row, = tool.finish().rows
-    equal([row[key] for key in ("allocs", "released", "released_bytes", "live_bytes")], [4000, 4000, 40000, 0], f"{row}")
-    took = spent() - before
-    check(took < 2, f"the tool used too much CPU time: {took} s")

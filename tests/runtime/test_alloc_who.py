@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpualloc: owners of memory (processes, threads, cgroups, containers and pods), and filters by them."""
+"""gpualloc: owners of memory (processes, cgroups, containers and pods), filters by them, and values that are not exact."""
 import re
 
 import harness
@@ -11,7 +11,7 @@ from programs import Tool, Workload
 from test_cgroups import fresh
 from test_containers import only_row, same_owner, traced
 from test_alloc_ends import leaked, leaks, newest
-from test_alloc_views import check_live_memory, live
+from test_hostile import comms, no_control_bytes, no_control_bytes_in_json
 
 script = "alloc a 1000; alloc b 2000 fn=cudaMallocHost; threads 2; repeat 10; alloc c 300; free c; end; alloc d 70; end; free a\n"
 
@@ -34,69 +34,9 @@ def two_processes():
         equal(sum(row["live_bytes"] + row["released_bytes"] for row in rows), 2140 + size, f"unfreed memory of {workload.pid}")
 
 
-@case(alone=True)
-def by_name():
-    """-n: allocations of processes or threads with that name, whichever thread frees them."""
-    workload = Workload("alloc a 1000; name needle; alloc b 200; alloc c 30 fn=cudaMallocHost; name hay; free b; alloc d 4; free a")
-    other = Workload("alloc e 50000")
-    tool, lines = Tool("-n", "needle", "--by", "pid"), Tool("-n", "needle", "-e")
-    for each in workload, other:
-        each.go().wait()
-    row, = tool.stop().rows
-    equal((row["pid"], row["allocs"], row["allocated_bytes"], row["frees"], row["freed_bytes"], row["unknown_frees"]),
-          (workload.pid, 2, 230, 1, 200, 0), f"{row}")
-    equal([(e["operation"], e["bytes"]) for e in lines.stop().events], [("alloc", 200), ("alloc", 30), ("free", 200)], "lines")
-
-
-@case(asan=True)
-def one_thread():
-    """-t counts the thread's allocations, even if another thread frees them. If the thread frees memory that another
-    thread allocated, the free counts as unknown."""
-    workload = Workload("alloc a 1000; alloc b 50 fn=cudaMallocHost; threads 1; touch {dir}/there; wait {dir}/attached; free a\n"
-                        "alloc d 9; free d; alloc e 30; alloc f 4; end; free b; free e")
-    leader = [Tool("-t", workload.pid, *more) for more in ([], ["-e"])]
-    workload.go()
-    wait_until((harness.here / "there").exists, "the thread has started")
-    tid, = workload.threads()
-    other = [Tool("-t", tid, *more) for more in ([], ["-e"])]
-    (harness.here / "attached").touch()
-    workload.wait()
-    for (table, lines), want, want_lines in (
-            (leader, (2, 2, 1050, 1050, 1), [("alloc", 1000, workload.pid), ("alloc", 50, workload.pid), ("free", 1000, tid),
-                                             ("free", 50, workload.pid), ("free", None, workload.pid)]),
-            (other, (3, 2, 43, 39, 1), [("free", None, tid), ("alloc", 9, tid), ("free", 9, tid), ("alloc", 30, tid),
-                                        ("alloc", 4, tid), ("free", 30, workload.pid)])):
-        rows = table.finish().rows
-        equal(tuple(sum(row[name] for row in rows) for name in ("allocs", "frees", "allocated_bytes", "freed_bytes",
-                                                                "unknown_frees")), want, f"{table}")
-        equal([(e["operation"], e.get("bytes"), e["tid"]) for e in lines.finish().events], want_lines, f"{lines}")
-
-
-@case
-def one_thread_whose_memory_another_frees():
-    workload = Workload("threads 2; wait {dir}/attached; alloc a 1000; alloc b 50 fn=cudaMallocHost; alloc k 7; wait {dir}/free\n"
-                        "free a; free b; end", "workload").go()
-    tids = workload.threads(2)
-    tools = [Tool("-t", tid, "--by", "thread,kind") for tid in tids]
-    everybody = Tool("-p", workload.pid, "--by", "thread,kind")
-    for name in "attached", "free":
-        (harness.here / name).touch()
-    workload.wait()
-    want = {tid: {} for tid in tids}
-    for row in everybody.finish().rows:
-        want[row["tid"]][row["kind"]] = row["allocs"], row["frees"], row["allocated_bytes"], row["freed_bytes"], sum(live(row))
-    for tid, tool in zip(tids, tools):
-        got = {row["kind"]: (row["allocs"], row["frees"], row["allocated_bytes"], row["freed_bytes"], sum(live(row)))
-               for row in tool.finish().rows}
-        # Frees of the other thread's memory are unknown to a tool with -t, and give an extra row of zeros.
-        equal({kind: counts for kind, counts in got.items() if any(counts)}, want[tid], f"counts of thread {tid}")
-    equal({kind: sum(each[kind][:2][1] for each in want.values()) for kind in ("device", "pinned")}, {"device": 2, "pinned": 2},
-          "frees by any thread")
-
-
 # --- cgroups and containers ------------------------------------------------------------------------------------------
 
-@case(each={"v2": "v2", "memory": "memory"}, asan=True)
+@case(each={"v2": "v2", "memory": "memory"}, long=["memory"])
 def only_this_cgroup(hierarchy):
     group = Cgroup(hierarchy, fresh())
     a, b = (Workload(script, form, preexec=group.join) for form in ("workload", "workload13"))
@@ -110,7 +50,7 @@ def only_this_cgroup(hierarchy):
     equal({row["pid"] for row in tools[1].rows} - {a.pid, b.pid}, set(), "processes with leaks")
 
 
-@case(each={"v2": "v2", "memory": "memory"}, asan=True, alone=True)
+@case(each={"v2": "v2", "memory": "memory"}, long=["memory"], alone=True)
 def moved_to_another_cgroup(hierarchy):
     """Memory belongs to the cgroup in which it was allocated, also if it is freed in another."""
     groups = [Cgroup(hierarchy, kubepods(Name())) for _ in range(2)]
@@ -123,7 +63,7 @@ def moved_to_another_cgroup(hierarchy):
     (harness.here / "moved").touch()
     inside.wait()
     for by, tool in tools.items():
-        check_live_memory(tool.finish())
+        tool.finish()
         for group, want in zip(groups, ((2, 1, 1020, 1000), (2, 1, 304, 4))):
             rows = [row for row in tool.rows if row["cgroup"] == group.inside]
             got = tuple(sum(row[name] for row in rows) for name in ("allocs", "frees", "allocated_bytes", "freed_bytes"))
@@ -202,3 +142,41 @@ def older_processes_have_lower_bounds():
     wait_until(lambda: re.search(rf"^ *{younger.pid} \S+ +2.9K +1 ", tools[1].text, re.M), "exact figures in the text")
     for tool in tools:
         tool.stop()
+
+
+@case
+def inexact_values_are_marked():
+    """Text marks inexact values with ~, only in rows of the affected process, and has a column of unknown frees."""
+    workload, exact = (Workload(f"alloc x 9; wait {{dir}}/ready; {more}; touch {{dir}}/{i}; wait {{dir}}/end", "workload-driver")
+                       for i, more in enumerate(("repeat 2000; alloc a 64; end; free x", "alloc b 4444")))
+    for each in workload, exact:
+        each.go()
+    pids = f"{workload.pid},{exact.pid}"
+    tools = [Tool("-p", pids, "--live-entries", 1024, "-i", "0.3", losses=True, json=json) for json in (True, False)]
+    (harness.here / "ready").touch()
+    rows = lambda: {row["pid"]: row for row in newest(tools[0])}
+    wait_until(lambda: rows().get(workload.pid, {}).get("approximate") == 1 and exact.pid in rows(), "an approximate row")
+    check(rows()[exact.pid]["live_allocations"] <= 1, "too many live allocations of the process with exact values")
+    wait_until(lambda: re.search(rf"^ *{workload.pid} .* ~ ", tools[1].text, re.M), "~ in the text")
+    (harness.here / "end").touch()
+    for each in workload, exact:
+        each.wait()
+    for tool in tools:
+        tool.finish()
+    last = tools[1].text.split("PID COMM")[-2].splitlines()
+    check("UNKNOWN" in tools[1].text, f"no column of unknown frees: {tools[1].text}")
+    check(any(str(workload.pid) in line and " ~ " in line for line in last), f"{last}")
+    check("--live-entries" in tools[1].error, f"the remedy is missing: {tools[1].error}")
+
+
+@case(each={"events": ["-e"], "exited": ["--exited"]})
+def hostile_names(mode):
+    """Process names with escape sequences, newlines or invalid UTF-8 are escaped."""
+    text = "\n".join(f"name {comm}\nalloc a{i} {1000 + i}; alloc z 5 result=2" for i, comm in enumerate(comms))
+    workload = Workload(text + f"; name {comms[0]}; sleep 300", "workload-driver")
+    tools = [Tool("-p", workload.pid, *mode, json=json) for json in (False, True)]
+    workload.go().wait()
+    no_control_bytes(tools[0].finish())
+    no_control_bytes_in_json(tools[1].finish())
+    if mode == ["-e"]:
+        equal(len(tools[0].lines) - 1, 2 * len(comms), "lines")

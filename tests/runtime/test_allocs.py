@@ -5,9 +5,9 @@ import collections
 import harness
 import memory
 import system
-from harness import check, equal, wait_until
+from harness import all_but, check, equal, wait_until
 from memory import case, same_calls, same_unfreed
-from programs import Tool, Workload, trace
+from programs import Tool, Workload
 
 driver_kinds = """
 alloc a 10001 fn=cuMemAlloc_v2; alloc b 65536 height=16 fn=cuMemAllocPitch_v2; alloc c 4097 fn=cuMemAllocManaged
@@ -35,8 +35,7 @@ alloc l 0 width=10 height=6 depth=3 format=0x20 channels=4 fn=cudaMalloc3DArray
 alloc m 0 width=64 height=32 format=0x10 channels=2 levels=7 fn=cudaMallocMipmappedArray
 alloc n 4096 fn=cudaIpcOpenMemHandle; alloc o 70 fn=cudaMemPoolImportPointer; alloc p 10001 fn=cudaImportExternalMemory
 alloc q 500 fn=cudaExternalMemoryGetMappedBuffer from=p+100; alloc r 4096 fn=cudaGraphAddMemAllocNode
-"""
-runtime_frees = "; ".join(f"free {name}" for name in "abcdefgPhijklmnoqpr")
+""" + "; ".join(f"free {name}" for name in "bcdefgPhijlmnoqpr")
 
 
 def trace_by_kind(script, *arguments, form="workload", **options):
@@ -59,26 +58,17 @@ def tagged_addresses():
     memory.no_loss(tool)
 
 
-@case(each={"freed": driver_frees, "held": "free a; unmap M"}, asan=True)
-def every_driver_function(frees):
-    tool, truth = trace_by_kind(driver_kinds + frees, form="workload-driver")
-    check(all(row["approximate"] == row["untracked"] == 0 for row in tool.rows), "some memory is not tracked")
-    called = {call["function"] for call in truth if memory.is_memory(call)}
-    check(len(called) >= 23, f"too few functions called: {called}")
-
-
-@case(each={form: form for form in ("workload", "workload13", "workload-static")})
+@case(each={form: form for form in ("workload13", "workload-static")})
 def every_runtime_function(form):
     """Live memory is the same with --api driver, runtime and both, and nothing counts twice."""
-    for frees in runtime_frees, "free a; free k":
-        workload = Workload(runtime_kinds + frees, form)
-        tools = {api: Tool("-p", workload.pid, "--by", "pid,kind", "--api", api) for api in ("driver", "runtime", "both")}
-        workload.go()
-        truth = workload.truth()
-        for api, tool in tools.items():
-            tool.finish()
-            same_calls(tool, truth, api=api)
-            same_unfreed(tool, workload)
+    workload = Workload(runtime_kinds, form)
+    tools = {api: Tool("-p", workload.pid, "--by", "pid,kind", "--api", api) for api in ("driver", "runtime", "both")}
+    workload.go()
+    truth = workload.truth()
+    for api, tool in tools.items():
+        tool.finish()
+        same_calls(tool, truth, api=api)
+        same_unfreed(tool, workload)
 
 
 # Scripts with sizes that a real device accepts, and the memory held at their end.
@@ -96,7 +86,7 @@ on_devices = {
 }
 
 
-@case(each=on_devices, gpu=True)
+@case(each=on_devices, gpu=True, long=all_but(on_devices, "linear", "threads"))
 def each_kind_on_a_device(script):
     workload = Workload(script, "workload-driver")
     tool = Tool("-p", workload.pid, "--by", "pid,kind")
@@ -121,39 +111,6 @@ def physical_memory_on_a_device():
                   "reserved": {"allocs": 1, "frees": 1, "allocated_bytes": 16777216, "freed_bytes": 16777216}}, "memory")
 
 
-@case(asan=True)
-def failures():
-    """Failed allocations and frees do not change live memory."""
-    script = """
-    alloc a 1009; repeat 7; alloc z 4096 result=2; end; alloc z 77 result=1; alloc z 5000 fn=cudaMallocHost result=2
-    free a result=1; free a result=400; free a; alloc b 2003 fn=cuMemAllocAsync; free b result=1 fn=cuMemFreeAsync
-    alloc z 99 runtime_result=2; alloc c 3001 fn=cuMemCreate; free c result=1; reserve R 4194304 result=2; reserve R 4194304
-    alloc d 2097152 fn=cuMemCreate; map M handle=d at=R result=1; map M handle=d at=R; unmap M result=1
-    """
-    tool, truth = trace_by_kind(script)
-    row, = trace(script)[0].rows
-    equal((row["out_of_memory"], row["failed_bytes"]), (9, 4194304), f"{row}")
-
-
-@case
-def freed_twice():
-    """Frees of memory that is already free, and of null, are not counted as frees of memory."""
-    trace_by_kind("alloc a 100; free a; free a again; badfree 0x1234; freenull; freenull fn=cudaFreeHost; alloc b 50;"
-                  "badfree 0x77 fn=cudaFree")
-
-
-@case
-def allocated_before():
-    """Frees of memory that was allocated before tracing do not make live memory negative."""
-    script = "alloc a 5000; alloc b 7000 fn=cudaHostAlloc; touch {dir}/held; wait {go}; free a; free b; alloc c 300; sleep 1"
-    workload = Workload(script, warm=False)
-    wait_until(lambda: (harness.here / "held").exists(), "the workload has allocated")
-    tool = Tool("-p", workload.pid)
-    workload.go().wait()
-    row, = tool.finish().rows
-    equal((row["unknown_frees"], row["frees"], row["allocs"], row["live_bytes"]), (2, 0, 1, 300), f"{row}")
-
-
 @case(timeout=300, alone=True, long=True)
 def a_million_pairs():
     """16 threads free each other's memory, and its addresses are reused immediately. Some calls fail."""
@@ -171,68 +128,6 @@ def tiers_are_equal(tier):
     script = driver_kinds + """
     threads 4; churn 2000 held=100 fail=5 fn=cuMemAlloc_v2,cuMemAllocAsync,cuMemCreate; end; free a; unmap M; free n; free k"""
     trace_by_kind(script, "--attach", tier, form="workload-driver")
-
-
-@case
-def live_figures():
-    """Bytes of each kind, and the peak, while the process runs."""
-    script = driver_kinds + "alloc x 50000000; free x; touch {dir}/held; sleep 1500"
-    workload = Workload(script, "workload-driver")
-    tool = Tool("-p", workload.pid, "-i", "0.3")
-    workload.go().wait()
-    tool.finish()
-    want = {row["holding"]: row for row in memory.truth_lines(workload, "memory")}
-    row = tool.rows[-2]
-    for kind in "device", "pool", "vmm", "array", "managed", "pinned", "registered", "reserved", "graph":
-        equal(row[kind + "_bytes"], want[kind]["bytes"], kind)
-    equal(row["mapped_bytes"], want["mapped"]["bytes"], "mapped")
-    equal(row["live_bytes"], sum(want[kind]["bytes"] for kind in memory.on_device), "live bytes on the device")
-    equal(row["live_allocations"], sum(want[kind]["count"] for kind in memory.memory), "allocations")
-    peak, = memory.truth_lines(workload, "peak")
-    equal(row["peak_bytes"], peak["bytes"], "peak")
-    check("nvml_bytes" not in row, "values from NVML, although it is not used")
-
-
-@case(asan=True)
-def physical_memory():
-    """Physical memory is freed once its last reference and its last mapping are released, in either order. Handles are
-    reused."""
-    expandable = "reserve R 33554432\n" + "\n".join(
-        f"alloc h{i} 2097152 fn=cuMemCreate; map m{i} handle=h{i} at=R+{2097152 * i}" for i in range(8))
-    released_early = "reserve Q 33554432\n" + "\n".join(
-        f"alloc g{i} {2097152 * (i % 3 + 1)} fn=cuMemCreate; map n{i} handle=g{i} at=Q+{6291456 * i} ; free g{i}" for i in range(5))
-    script = f"""{expandable}
-    unmap m3; free h3; free h4; unmap m4; retain h5 at=m5; free h5; unmap m5; free h5
-    unmap at=R bytes=6291456; free h0; free h1
-    {released_early}
-    unmap n1; unmap at=Q+12582912 bytes=6291456
-    """
-    tool, truth = trace_by_kind(script, form="workload-driver")
-    check(any(call["implied"] for call in truth if "implied" in call and call["implied"]), "no unmapping freed memory")
-
-
-@case
-def contexts():
-    """Some memory is released with its context, and some is not; a new context reuses addresses."""
-    script = f"""newcontext; {driver_kinds}; destroycontext; newcontext
-    alloc a2 10001; alloc b2 30001; free a2; destroycontext; alloc z 999; reset; launch scale 1; alloc y 998; alloc w 997; free w"""
-    workload = Workload(script, "workload-driver")
-    tool = Tool("-p", workload.pid, "--by", "pid,kind")
-    workload.go()
-    truth = workload.truth()
-    same_calls(tool.finish(), truth)
-    same_unfreed(tool, workload)
-
-
-@case
-def addresses_are_reused():
-    """The same address thousands of times: freed on another thread, on another stream, after an out-of-memory error."""
-    script = """
-    repeat 500; alloc a 4096; free a; alloc b 8192 fn=cudaMallocAsync stream=1; free b stream=2; end
-    repeat 100; alloc a 1048576 result=2; alloc a 4096; free a; end
-    alloc c 777; threads 1; free c; end; threads 4; repeat 200; alloc d 4096; free d; end; end; alloc e 31
-    """
-    trace_by_kind(script)
 
 
 @case(alone=True)
@@ -267,35 +162,9 @@ def killed_in_a_call():
 
 
 @case
-def captured():
-    """Captured allocations and frees are not executed; they count for kind graph."""
-    script = """alloc a 5000; capture begin stream=1; alloc g 4096 fn=cuMemAllocAsync stream=1
-    alloc h 9000 fn=cuMemAllocAsync_ptsz stream=1; free h stream=1; capture end stream=1; alloc b 800 fn=cuMemAllocAsync stream=1; free b"""
-    tool, truth = trace_by_kind(script, form="workload-driver")
-    graph = [row for row in tool.rows if row["kind"] == "graph"]
-    equal((sum(r["captured"] for r in graph), graph[-1]["live_bytes"] + graph[-1]["released_bytes"]), (3, 4096), f"{graph}")
-
-
-@case
-def table_is_full():
-    """If the table is full, further allocations count as untracked, are reported as losses, and mark their process as
-    approximate; no entry is evicted."""
-    workload = Workload("threads 4; churn 5000 keep held=5000; end", "workload-driver")
-    tool = Tool("-p", workload.pid, "--by", "pid,kind", "--live-entries", 1024, losses=True)
-    workload.go().wait()
-    tool.finish()
-    rows = [row for row in tool.rows if row["kind"] == "device"]
-    untracked = sum(row["untracked"] for row in rows)
-    check(untracked > 0 and rows[-1]["approximate"] == 1, f"{rows}")
-    equal(tool.lost, {"allocations_untracked": untracked}, "losses")
-    equal(sum(row["allocs"] for row in rows), sum(call["count"] for call in workload.truth()
-          if call["kind"] == "alloc" and not call["result"]), "counted allocations")
-    check(0 < rows[-1]["live_allocations"] + rows[-1]["released"] <= 1024, f"{rows[-1]}")
-
-
-@case
 def executed():
-    """After exec, a process holds no memory of its earlier program, whether the new one uses CUDA or not."""
+    """After exec, a process holds no memory of its earlier program, whether the new one uses CUDA or not. Each program
+    has its own peak, except in the interval with the exec."""
     script = "alloc a 5000; alloc b 600 fn=cudaMallocHost; sleep 300; exec; alloc c 70; sleep 1500; exec; sleep 1500; end; end"
     workload = Workload(script)
     tool = Tool("-p", workload.pid, "-i", "0.25")
@@ -304,4 +173,5 @@ def executed():
     live = [row["live_bytes"] for row in tool.rows]
     check({5000, 70} <= set(live), f"{live}")
     check(live[-1] == 0 or live[-1] == 70 and "released" in tool.rows[-1], f"{live}")
+    equal({row["peak_bytes"] for row in tool.rows if row.get("peak_bytes")}, {5000, 70}, "peaks")
     equal(sum(row["released_bytes"] for row in tool.rows) + max(tool.rows[-1]["live_bytes"], 0), 5670, "released or unfreed bytes")

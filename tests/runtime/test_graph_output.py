@@ -7,7 +7,6 @@ import graphs
 from graphs import case
 from harness import all_but, check, equal
 from programs import Tool, Workload, may_lose_stacks, check_record_types, trace
-from test_alloc_output import integer, number, right_type, seldom, text, who
 from test_hostile import comms, no_control_bytes, no_control_bytes_in_json
 
 script = """
@@ -29,6 +28,10 @@ modes = {
     **{f"hist_{what}": ["-H", what] for what in ("launch", "instantiate", "nodes")}, "hist_by": ["-H", "launch", "--by", "graph"],
 }
 
+text, number, integer = str, (int, float), int
+who = {"pid": integer, "ns_pid": integer, "process_start_ns": integer, "comm": text, "cgroup": text}
+seldom = {"command_line": text, "failed_bytes": integer, "container": text, "container_id": text, "runtime": text, "pod": text, "pod_uid": text,
+          "namespace": text, "unit": text, "uid": integer, "slurm_job": text, "slurm_step": text, "device": integer}
 a_row = {"type": text, "time": text, "interval_ns": integer, "processes": integer, "vendor": text}
 sums = dict.fromkeys((*graphs.sums, "unknown_launches", "captures", "failed_captures", "instantiates", "capture_ns"), integer)
 rates = {"launches_per_second": number, "kernels_per_second": number}
@@ -64,6 +67,10 @@ def keys_of(mode):
     must |= result if "-x" in mode else {}
     must |= {"frames": list} if "-U" in mode else {}
     return must, may
+
+
+def right_type(value, kind):
+    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 @case(each=modes, asan=True, long=all_but(modes, "default", "stacks", "failed_events", "failed_by", "both", "summary", "hist_by"))

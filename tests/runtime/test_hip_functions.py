@@ -6,8 +6,8 @@ from collections import Counter
 
 from harness import case, check, equal
 from hip import Calls, library, start, versions
-from hip_calls import (allocations, captures, devices, dim3, event, exported, graph_calls, kernel, launches, mappings, named,
-                       other_launches, per_thread, rows_of_the_table, stream, stream_of, times, trims, waits, words)
+from hip_calls import (captures, dim3, event, exported, graph_calls, kernel, launches, named, other_launches,
+                       per_thread, rows_of_the_table, stream, stream_of, times, waits, words)
 from programs import Tool
 
 
@@ -71,61 +71,6 @@ def every_wait(version):
     made = Counter((line["function"], line["stream"], line["wait"], 600 if line["not_ready"] else line["result_code"])
                    for line in tool.finish().events)
     equal(made, +want, "waits")
-
-
-def memory_lines(tool):
-    return Counter((line["function"], line["operation"], line["kind"], line.get("bytes"), line["result_code"])
-                   for line in tool.finish().events)
-
-
-@case(each=versions, tool="gpualloc", timeout=120)
-def every_allocation(version):
-    """Everything allocated is freed, except one allocation per function. Failed calls change nothing."""
-    calls = Calls(library(version))
-    tool, lines = Tool("-p", calls.pid, "--by", "pid,kind,device", 100), Tool("-p", calls.pid, "-e")
-    want, want_lines = {}, Counter()
-    for number, (allocate, how, free, freed, kind, size) in enumerate(allocations(version)):
-        n = times(number % 3)
-        for _ in range(n):
-            calls.call(allocate, 1, *how)
-            calls.order("result", 1)
-            calls.call(free, 1, *freed)
-            calls.call(free, 1, *freed)
-        calls.call(allocate, 1, *how)
-        calls.order("result", 2)
-        calls.call(allocate, 1, *how)
-        before = want.get(kind, (0, 0, 0, 0))
-        want[kind] = before[0] + n + 1, before[1] + n, before[2] + (size or 0), before[3] + n + 1
-        requested = {"hipMallocPitch": 300, "hipMalloc3D": 1200}.get(allocate, size)  # without padding of rows
-        want_lines += Counter({(allocate, "alloc", kind, size, 0): n + 1, (allocate, "alloc", kind, requested, 2): 1,
-                               (free, "free", kind, size, 1): n, (free, "free", kind, size, 0): n})
-    for function, arguments, kind in trims:
-        calls.call(function, 3, *arguments)
-        want_lines[function, "trim", kind, None, 0] += 3
-    calls.end()
-    equal(memory_lines(lines), want_lines, "lines")
-    made, on_device = {}, Counter()
-    for row in tool.finish().rows:
-        figures = [row[key] for key in ("allocs", "frees", "live_bytes", "failures")]
-        made[row["kind"]] = tuple(a + b for a, b in zip(figures, made.get(row["kind"], (0, 0, 0, 0))))
-        if row.get("device") is not None:
-            on_device[row["kind"], row["device"]] += row["allocs"]
-    equal(made, want, "by kind")
-    equal(set(on_device), {("vmm", 2), ("pool-object", 2)}, f"kinds of memory whose allocating call names a device: {on_device}")
-
-
-@case(each=versions, tool="gpualloc")
-def mapped_memory(version):
-    """Physical memory is freed when both its last handle and its last mapping are released."""
-    calls = Calls(library(version))
-    lines = Tool("-p", calls.pid, "-e")
-    want = Counter()
-    for function, arguments, counts_as in mappings:
-        calls.call(function, 1, *arguments)
-        if counts_as:
-            want[function, *counts_as, 0] += 1
-    calls.end()
-    equal(memory_lines(lines), want, "lines")
 
 
 @case(each=versions, tool="cudagraph", timeout=120)
@@ -205,26 +150,6 @@ def every_name(version):
     for row in tool.finish().rows:
         made[row.get("kernel"), row.get("name_source")] += row["launches"]
     equal(made, want, "launches by kernel")
-
-
-@case(each=versions)
-def every_device(version):
-    """A thread's device is known once the thread sets it. Creating a context does not set the device, since the new
-    context is not current."""
-    calls = Calls(library(version))
-    tool = Tool("-p", calls.pid, "--by", "pid,device", 100)
-    want, before = Counter(), ("hipInit", (0,), None)
-    for number, (function, arguments, device) in enumerate([before, *devices]):
-        calls.call(function, 1, *arguments)
-        calls.order("result", 101)
-        calls.call("hipSetDevice", 1, 7)
-        calls.call("hipModuleLaunchKernel", times(number), kernel, 2, 1, 1, 64, 1, 1, 0, stream)
-        want[device] += times(number)
-    calls.end()
-    made = Counter()
-    for row in tool.finish().rows:
-        made[row.get("device")] += row["launches"]
-    equal(made, want, "launches by device")
 
 
 @case(each={"6": "6"}, tool="cudamemcpy", alone=True)

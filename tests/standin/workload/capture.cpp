@@ -100,16 +100,12 @@ void capture(const Step& step)
         wrong(step, "expected begin or end");
 }
 
-// event record EVENT [stream=] [fn=]; event wait EVENT with the same options; event destroy EVENT [fn=]
+// event record EVENT [stream=] [fn=]; event wait EVENT with the same options
 void event_step(const Step& step)
 {
-    if (step.word(0) == "destroy") {
-        ready_driver();
-        return destroy(step, function_of(step, "EventDestroy", "_v2"), named_event(step.word(1)));
-    }
     bool record = step.word(0) == "record";
     if (!record && step.word(0) != "wait")
-        wrong(step, "expected record, wait or destroy");
+        wrong(step, "expected record or wait");
     if (!record) {
         Step sync = step;
         sync.words = {"1"};
