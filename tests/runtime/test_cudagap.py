@@ -260,17 +260,6 @@ def in_calls(count):
 
 
 @case
-def the_gpu_is_busy():
-    """The thread waits for the device nearly all of the time, and is not blocked otherwise."""
-    workload = Workload("repeat 30; launch vecadd 5; sync 1 block_us=20000; end", "workload-driver")
-    tool = Tool("-p", workload.pid)
-    workload.go().wait()
-    row, = tool.finish().rows
-    check_sums([row])
-    check(row["wait_ns"] > 0.8 * row["wall_ns"] and sum_of(row, blocked) < 0.05 * row["wall_ns"], f"{row}")
-
-
-@case
 def jumped_out_of_a_call():
     """After a jump out of a call, time no longer counts for the call: at the next context switch, the tool detects that
     the stack is shorter."""

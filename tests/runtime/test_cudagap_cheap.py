@@ -3,7 +3,7 @@
 measurements."""
 from gaps import Gaps, calls, case, sum_of, within
 from harness import check, equal
-from programs import Tool, Workload
+from programs import Tool
 from test_cudagap import burners, on_cpu, on_one_cpu, without_type
 
 on_or_off = "on_cpu_ns", "ready_ns", "off_cpu_ns"
@@ -52,17 +52,6 @@ def asleep():
     for tid, row in threads.items():
         held = measured[tid]["held_ns"] - measured[tid]["cpu_ns"] - measured[tid]["queued_ns"]
         within(row["off_cpu_ns"], held, {"around_ns": measured[tid]["around_ns"] + 1e7}, f"thread {tid} off its CPU")
-
-
-@case
-def in_calls():
-    """Durations of calls are measured as without --cheap."""
-    workload = Workload("repeat 10; launch vecadd 5; sync 1 block_us=20000; sleep 10; end", "workload-driver")
-    tool = Tool("-p", workload.pid, "--cheap", "--by", "thread")
-    workload.go().wait()
-    row, = threads_of(tool.finish()).values()
-    check(2e8 <= row["wait_ns"] <= 2.5e8 + row["ready_ns"], f"unexpected time in waits: {row}")
-    check(row["off_cpu_ns"] >= 2.9e8, f"unexpected time in waits and sleeps: {row}")
 
 
 @case

@@ -2,12 +2,10 @@
 """cudagap -e and -H: gaps between launches of a thread, compared with the thread's own measurements and its number of
 launches."""
 import re
-from collections import Counter
 
 from gaps import Gaps, case, near, parts, sum_of, within
 from harness import check, equal
-from programs import Tool, Workload, trace
-from truth import weight
+from programs import Tool, Workload
 
 
 def is_whole(gap, took):
@@ -36,21 +34,6 @@ def lines(which):
 
 
 @case
-def lines_of_long_gaps():
-    """-l omits shorter gaps. A gap includes waits for the GPU, and names the kernels before and after it."""
-    script = "launch vecadd 5; sleep 20; launch vecadd 1; sync 1 block_us=300000; launch saxpy 1; sleep 300"
-    workload = Workload(script, "workload-driver")
-    tool = Tool("-p", workload.pid, "-e", "-l", "250ms")
-    workload.go().wait()
-    gap, = tool.finish().events
-    is_whole(gap, gap["gap_ns"])
-    check(3e8 <= gap["wait_ns"] <= gap["gap_ns"], f"unexpected time in the wait: {gap}")
-    equal((gap["before"], gap["after"]), ("kernel", "kernel"), "launches before and after")
-    for side, name in ("before", "vecadd("), ("after", "saxpy("):
-        check(gap[f"{side}_kernel"].startswith(name) and gap[f"{side}_name_source"] == "lookup", f"{side}: {gap}")
-
-
-@case
 def text():
     """The largest reason is printed first, with its share."""
     gaps = Gaps("pipe", 300)
@@ -63,38 +46,6 @@ def text():
     host = r"\[host function \S.*\]"
     check(re.fullmatch(rf" +between (two launches of {host}|{host} and {host})", between), f"unexpected launches before and after: {between}")
     check(re.fullmatch(rf" +PIPE \d+\.\d ms, woken by {gaps.pid} gaps", waker), f"unexpected waker: {waker}")
-
-
-def gaps_of(truth, *by):
-    """Number of gaps by thread and by the fields `by`."""
-    launches = Counter()
-    for call in truth:
-        if call["kind"] == "kernel" and call["layer"] == "driver":
-            launches[tuple(call[what] for what in ("tid", *by))] += weight(call)
-    return {who: count - 1 for who, count in launches.items() if count > 1}
-
-
-@case(each={"all": (), "threads": ("tid",), "streams": ("tid", "stream")})
-def histograms(by):
-    """Each gap between two launches of a thread is counted once. With --by stream, a gap lies between launches into the
-    same stream, regardless of launches into others."""
-    more = ["--by", "thread,stream"] if "stream" in by else ["-L"] if by else []
-    script = ("launch vecadd 3001; threads 3; launch saxpy 1009; launch saxpy 5 stream=2 fn=cuLaunchKernelEx; end; "
-              "repeat 20; launch vecadd 1 stream=1; launch scale 2 stream=2; end; launch vecadd 7")
-    tool, truth = trace(script, "-H", "gap", "-N", *more)
-    wanted = gaps_of(truth, *by[1:])
-    got = Counter()
-    for record in tool.of_type("hist"):
-        got[tuple(record[what] for what in by)] += record["total"]
-        equal((record["measure"], record["unit"]), ("gap", "nsecs"), "measure and unit")
-        equal(sum(bucket["count"] for bucket in record["buckets"]), record["total"], "counts of all buckets")
-        for bucket in record["buckets"]:
-            took = sum_of(bucket, parts)
-            check(bucket["low"] * bucket["count"] <= took <= bucket["high"] * bucket["count"],
-                  f"the parts do not add up to gaps of that length: {bucket}")
-            if "stream" not in by:
-                equal(bucket["launch_ns"], 0, "time in launches")
-    equal(dict(got), wanted if by else {(): sum(wanted.values())}, "gaps")
 
 
 @case
@@ -125,7 +76,7 @@ def intervals():
     workload = Workload("threads 2; repeat 40; launch vecadd 10; sleep 25; end; end", "workload-driver")
     tool = Tool("-p", workload.pid, "-H", "gap", "-i", "0.2")
     workload.go()
-    wanted = gaps_of(workload.truth())
+    workload.truth()
     records = tool.finish().of_type("hist")
     check(len(records) >= 4, f"too few reports: {len(records)}")
-    equal(sum(record["total"] for record in records), sum(wanted.values()), "gaps of all intervals")
+    equal(sum(record["total"] for record in records), 2 * (40 * 10 - 1), "gaps of all intervals")
