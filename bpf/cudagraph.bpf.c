@@ -57,6 +57,8 @@ INLINE int launch_begins(struct pt_regs* ctx, bool often)
         if (measure_nodes && !exec->nodes.unknown)
             key->duration =
                 histogram_bucket((u64)kept.call.graph.kernels + kept.call.graph.copies + kept.call.graph.others);
+    } else {
+        kept.call.graph.unknown = 1;
     }
     if (per_stream || captures_open) {
         u64 stream = stream_argument(row, register_argument(ctx, row, ARG_STREAM));
@@ -224,8 +226,9 @@ OWN_FRAME int graph_return_body(struct pt_regs* ctx)
             key->subject = made->number;
     }
     if (kind == KIND_GRAPH_UPDATE) {
-        u32 reason = UPDATE_REASON_UNKNOWN;
-        bpf_probe_read_user(&reason, sizeof(reason), (void*)words.out);
+        u32 reason;
+        if (bpf_probe_read_user(&reason, sizeof(reason), (void*)words.out))
+            reason = UPDATE_REASON_UNKNOWN;
         key->graph.reason = reason;
     }
     struct graph_exec* exec = describe(call, &words);
