@@ -115,4 +115,8 @@ private:
     std::deque<std::string> texts_;
 };
 
+// A run that test cases with the same command line share, because loading takes most of a test's time. Drops what
+// earlier cases did not report. What they left in maps stays: calls in flight, captures and handles.
+FakeRun& shared_run(const std::string& words);
+
 } // namespace gpusnoop

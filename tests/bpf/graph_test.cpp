@@ -5,10 +5,14 @@
 #include "tests/bpf/graph_script.hpp"
 #include "tests/unit/attach/bpf_here.hpp"
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
 #include <fmt/format.h>
+#include <set>
+#include <sstream>
 #include <thread>
+#include <unistd.h>
 
 using namespace gpusnoop;
 using namespace std::chrono_literals;
@@ -16,6 +20,7 @@ using namespace std::chrono_literals;
 namespace {
 
 using Strings = std::vector<std::string>;
+using Lost = std::map<std::string, uint64_t>;
 
 // A row without its handles and times: "nodes by kind; figures that are not 0".
 std::string described(const json& row)
@@ -233,9 +238,9 @@ TEST_CASE("each executable graph has a row with its nodes and calls", "[bpf][cud
         std::vector<std::pair<std::string, Runtime>> layers;
     };
     for (const Run& tested : {Run{"", {{"cu", any_runtime}, {"hip", hip6}}},
-                              {"--api runtime", {{"cuda", cudart12}}},
-                              {"--api both", {{"cu", any_runtime}, {"cuda", cudart12}}}}) {
-        FakeRun run(fmt::format("cudagraph {}", tested.arguments));
+                              {" --api runtime", {{"cuda", cudart12}}},
+                              {" --api both", {{"cu", any_runtime}, {"cuda", cudart12}}}}) {
+        FakeRun& run = shared_run(fmt::format("cudagraph{}", tested.arguments));
         std::vector<std::tuple<std::string, const Case*, GraphScript>> played;
         for (const auto& [prefix, runtime] : tested.layers) {
             run.set_runtime(runtime);
@@ -260,7 +265,7 @@ TEST_CASE("every function that adds a node or is recorded by a capture counts as
     constexpr CallSet all =
         calls_of({KIND_GRAPH_NODE, KIND_LAUNCH, KIND_LAUNCH_LEGACY, KIND_LAUNCH_LIST, KIND_LAUNCH_ITEMS, KIND_HOST_FUNC,
                   KIND_COPY, KIND_COPY_BATCH, KIND_COPY_BATCH_3D, KIND_ALLOC, KIND_FREE});
-    FakeRun run("cudagraph --api both");
+    FakeRun& run = shared_run("cudagraph --api both");
     std::map<std::string, std::pair<std::string, std::string_view>> wanted; // function and nodes by handle
     for (CompiledCall& call : compiled_calls(run, all)) {
         const std::string& function = call.probe.symbol;
@@ -347,7 +352,7 @@ TEST_CASE("lines of -e have the handles, nodes and result of each call", "[bpf][
         {"call cuMemPoolTrimTo; call cuMemAlloc_v2; kernel", {}}, // not about graphs
     };
     for (const bool only_failed : {false, true}) {
-        FakeRun run(only_failed ? "cudagraph -e -x" : "cudagraph -e");
+        FakeRun& run = shared_run(only_failed ? "cudagraph -e -x" : "cudagraph -e --api both");
         GraphScript script(run);
         for (const Step& step : steps) {
             INFO(step.script << (only_failed ? ", -x" : ""));
@@ -372,7 +377,7 @@ TEST_CASE("every graph function is counted with the arguments that a compiled ca
     constexpr CallSet all = calls_of({KIND_CAPTURE_BEGIN, KIND_CAPTURE_END, KIND_GRAPH_NEW, KIND_GRAPH_NODE,
                                       KIND_GRAPH_DESTROY, KIND_GRAPH_INSTANTIATE, KIND_GRAPH_UPLOAD, KIND_GRAPH_UPDATE,
                                       KIND_GRAPH_SET, KIND_GRAPH_LAUNCH, KIND_EXEC_DESTROY, KIND_TRIM});
-    FakeRun run("cudagraph -e --api both");
+    FakeRun& run = shared_run("cudagraph -e --api both");
     std::set<std::string_view> calls;
     for (CompiledCall& call : compiled_calls(run, all)) {
         const std::string& function = call.probe.symbol;
@@ -446,5 +451,242 @@ TEST_CASE("every graph function is counted with the arguments that a compiled ca
         calls.insert(known->call);
     }
     CHECK(calls.size() == 12);
+    CHECK(run.losses().empty());
+}
+
+TEST_CASE("a call counts for the graph that had the handle when the call began", "[bpf][cudagraph]")
+{
+    need_bpf();
+    FakeRun& run = shared_run("cudagraph");
+    for (const char* function : {"cuGraphLaunch", "cuGraphUpload"}) {
+        INFO(function);
+        const bool launches = function == std::string_view("cuGraphLaunch");
+        GraphScript script(run);
+        script.play("create G; add G kernel 3; create H; add H kernel 5; instantiate G X; launch X 2");
+        run.enter(function, {{ARG_FUNC, script.handle("X")}});
+        const uint64_t handle = script.handle("X");
+        std::thread([&] { script.play("drop X; instantiate H Y; launch Y 7"); }).join();
+        CHECK(script.handle("Y") == handle);
+        CHECK(rows_of(run.report(), script) == Strings{"3/0/0/0/0 launches=2 kernels_launched=6 destroyed=1",
+                                                       "5/0/0/0/0 launches=7 kernels_launched=35"});
+        run.leave();
+        const Strings later = rows_of(run.report(), script);
+        if (launches)
+            CHECK(later == Strings{"3/0/0/0/0 launches=1 kernels_launched=3"});
+        else
+            CHECK(later == Strings{"3/0/0/0/0 uploads=1"});
+    }
+    // a new graph has the handle before the call that destroys the old one returns
+    GraphScript script(run);
+    for (const uint64_t result : {0, 1}) {
+        script.play("create G; add G kernel; instantiate G X; launch X");
+        run.enter("cuGraphExecDestroy", {{ARG_FUNC, script.handle("X")}});
+        if (!result)
+            std::thread([&] { script.play("add G host; instantiate G Y is=X; launch Y 3"); }).join();
+        run.leave(result);
+        script.play(result ? "launch X 5" : "launch Y");
+    }
+    CHECK(rows_of(run.report(), script) == Strings{"1/0/0/0/0 launches=1 kernels_launched=1 destroyed=1",
+                                                   "1/0/0/1/0 launches=4 kernels_launched=4",
+                                                   "1/0/0/0/0 launches=6 kernels_launched=6 errors=1"});
+    CHECK(run.losses().empty());
+
+    // each thread has its own per-thread stream, and captures at the same time
+    script.play("begin 2; kernel on=2");
+    std::thread([&] { script.play("kernel on=2 5; begin 2; kernel on=2 7; end 2 H; kernel on=2 9"); }).join();
+    script.play("kernel on=2; end 2 G; instantiate G X; launch X; instantiate H Y; launch Y");
+    CHECK(rows_of(run.report(), script) ==
+          Strings{"2/0/0/0/0 launches=1 kernels_launched=2", "7/0/0/0/0 launches=1 kernels_launched=7"});
+    CHECK(run.losses().empty());
+
+    // losses
+    run.enter("cuGraphInstantiate_v2", {{ARG_GRAPH, script.handle("G")}});
+    run.jump_out();
+    run.enter("cuGraphLaunch", {{ARG_FUNC, script.handle("X")}});
+    run.jump_out();
+    script.play("launch X");
+    CHECK(run.losses() == Lost{{"calls_left", 2}});
+    run.leave_unseen("cuGraphLaunch");
+    run.leave_unseen("cuGraphUpload");
+    CHECK(run.losses() == Lost{{"ends_unmatched", 2}});
+    run.break_memory();
+    run.call("cuGraphAddNode", {{ARG_GRAPH, script.handle("G")}});
+    CHECK(run.losses() == Lost{{"arguments_unreadable", 1}});
+    run.call("cuGraphExecUpdate", {{ARG_FUNC, script.handle("X")}, {ARG_GRAPH, 1}, {ARG_OUT, FakeRun::unreadable}},
+             910);
+    CHECK(rows_of(run.report(), script) ==
+          Strings{"2/0/0/0/0 launches=1 kernels_launched=2 errors=1 failed_updates=1 untold"});
+}
+
+TEST_CASE("a capture that fails leaves no graph, unless it can be ended again", "[bpf][cudagraph]")
+{
+    need_bpf();
+    FakeRun& run = shared_run("cudagraph -e --api both");
+    for (const int result : {900, 901, 902, 903, 904, 905, 906, 907, 908}) {
+        INFO(result);
+        GraphScript script(run);
+        const bool continues = result == 903 || result == 908; // other stream, other thread
+        script.play("begin 17; kernel on=17; begin 16; kernel on=16 3; record E 16; wait E 18; kernel on=18 2");
+        script.play(fmt::format("end {} G result={}", continues ? 18 : 16, result));
+        script.play("kernel on=16 7; kernel on=18 11");
+        script.play(continues ? "end 16 K" : "begin 16; kernel on=16 5; kernel on=18 7; end 16 K");
+        script.play("begin 18; kernel on=18; end 18 L; end 17 M");
+        Strings ends;
+        for (const json& line : run.report())
+            if (line["call"] == "capture")
+                ends.push_back(described_line(line, script));
+        CHECK(ends == Strings{fmt::format("capture - - ?/?/? {}", result),
+                              continues ? "capture K - 23/0/0 0" : "capture K - 5/0/0 0", "capture L - 1/0/0 0",
+                              "capture M - 1/0/0 0"});
+    }
+    CHECK(run.losses().empty());
+}
+
+TEST_CASE("graphs, executable graphs and captures for which there is no room are lost", "[bpf][cudagraph]")
+{
+    need_bpf();
+    // a process may have three quarters of a table
+    FakeRun run("cudagraph -e",
+                {{"graphs", 8}, {"execs", 8}, {"captures", 4}, {"capturing_streams", 4}, {"captured_events", 4}});
+    const auto lines = [&](const GraphScript& script) {
+        Strings all;
+        for (const json& line : run.report())
+            all.push_back(described_line(line, script));
+        return all;
+    };
+    GraphScript script(run);
+    script.play("create A; create B; create C; create D; create E; create F; add A kernel");
+    CHECK(run.losses().empty());
+    run.report();
+    script.play("create G; add G kernel; add F kernel");
+    CHECK(lines(script) == Strings{"create G - ?/?/? 0", "add G - ?/?/? 0", "add F - 1/0/0 0"});
+    CHECK(run.losses() == Lost{{"state_lost", 1}});
+    script.play("destroy A; create H; add H kernel 2"); // in the place of A
+    CHECK(lines(script).back() == "add H - 2/0/0 0");
+    CHECK(run.losses().empty());
+
+    script.play("instantiate H U; instantiate H V; instantiate H W; instantiate H X; instantiate H Y; instantiate H Z");
+    CHECK(run.losses().empty());
+    run.report();
+    script.play("instantiate H T; launch T; drop Z");
+    CHECK(lines(script) == Strings{"instantiate H T 2/0/0 0", "launch - T ?/?/? 0", "exec-destroy H Z 2/0/0 0"});
+    script.play("instantiate H S; launch S");
+    CHECK(lines(script) == Strings{"instantiate H S 2/0/0 0", "launch H S 2/0/0 0"});
+    CHECK(run.losses() == Lost{{"state_lost", 2}}); // the instantiation and the launch of T
+
+    script.play("begin 16; begin 17; begin 18");
+    CHECK(run.losses().empty());
+    script.play("begin 19; kernel on=19; begin 20; kernel on=20");
+    CHECK(run.losses() == Lost{{"state_lost", 2}});
+    script.play("kernel on=16; end 16 H; begin 19; kernel on=19 3; end 19 H; end 18 H; end 17 H");
+}
+
+TEST_CASE("--summary counts captures, instantiations, and kernels from graphs and without graphs", "[bpf][cudagraph]")
+{
+    need_bpf();
+    FakeRun run("cudagraph --summary");
+    GraphScript script(run);
+    script.play("create G; add G kernel 3; create H; destroy H; instantiate G X; instantiate G Y; drop Y; launch X 10;"
+                "launch X 2 result=700; instantiate G Z result=2; begin 16; kernel on=16 4");
+    std::this_thread::sleep_for(2ms);
+    script.play("end 16 K; begin 17; end 17 L result=901; kernel 17; kernel on=16 result=719 3; set X; update X G;"
+                "update X K reason=2 result=910; upload X");
+    run.enter("cuGraphInstantiateWithFlags", {{ARG_GRAPH, script.handle("G")}, {ARG_OUT, FakeRun::unreadable}});
+    std::this_thread::sleep_for(3ms);
+    run.leave(2);
+    run.call("cuLaunchCooperativeKernelMultiDevice", {{ARG_COUNT, 3}}); // counts once
+    run.call("hipExtModuleLaunchKernel", {}, 1);
+    std::vector<json> rows = run.report();
+    REQUIRE(rows.size() == 2);
+    std::ranges::sort(rows, {}, [](const json& each) { return each["vendor"] == "amd"; });
+    CHECK(rows[1]["direct_launches"] == 1);
+    const json& row = rows[0];
+    for (const auto& [key, value] : std::map<std::string, uint64_t>{{"captures", 1},
+                                                                    {"failed_captures", 1},
+                                                                    {"instantiates", 2},
+                                                                    {"live_graphs", 2},
+                                                                    {"live_execs", 1},
+                                                                    {"launches", 12},
+                                                                    {"kernels_launched", 36},
+                                                                    {"direct_launches", 21},
+                                                                    {"updates", 1},
+                                                                    {"failed_updates", 1},
+                                                                    {"uploads", 1},
+                                                                    {"parameter_sets", 1},
+                                                                    {"destroyed", 1},
+                                                                    {"errors", 4}}) {
+        INFO(key);
+        CHECK(row[key] == value);
+    }
+    CHECK(std::abs(row["graph_percent"].get<double>() - 100 * 36. / (36 + 21)) < 0.01);
+    const double capture_ns = row["capture_ns"], instantiate_ns = row["instantiate_total_ns"];
+    CHECK((capture_ns >= 2e6 && capture_ns < 1e9));
+    CHECK((instantiate_ns >= 3e6 && instantiate_ns < 1e9));
+    const double interval_ns = row["interval_ns"];
+    CHECK(std::abs(row["setup_percent"].get<double>() - 100 * (capture_ns + instantiate_ns) / interval_ns) < 0.01);
+    CHECK(run.losses().empty());
+}
+
+TEST_CASE("histograms of graphs have durations of instantiations, or nodes per launch", "[bpf][cudagraph]")
+{
+    need_bpf();
+    for (const std::string_view measure : {"instantiate", "nodes"}) {
+        INFO(measure);
+        FakeRun run(fmt::format("cudagraph -H {}", measure));
+        GraphScript script(run);
+        script.play(
+            "create G; add G kernel 3; instantiate G X; launch X 24; create H; add H kernel 40; add H memset 60;"
+            "instantiate H Y; launch Y 7; launch Y 2 result=700; old Z; launch Z 5");
+        run.call("cuGraphLaunch", {{ARG_FUNC, script.handle("X")}});
+        run.enter("cuGraphInstantiate_v2", {{ARG_GRAPH, script.handle("H")}, {ARG_OUT, FakeRun::unreadable}});
+        std::this_thread::sleep_for(3ms);
+        run.leave();
+        std::map<uint64_t, uint64_t> nodes; // launches by the least number of nodes
+        uint64_t slow = 0;
+        const std::vector<json> records = run.report();
+        REQUIRE(records.size() == 1);
+        CHECK(records[0]["unit"] == (measure == "nodes" ? "nodes" : "usecs"));
+        for (const json& bucket : records[0]["buckets"]) {
+            slow += bucket["high"] >= 3000 ? bucket["count"].get<uint64_t>() : 0;
+            nodes[bucket["low"]] += bucket["count"].get<uint64_t>();
+        }
+        if (measure == "nodes")
+            CHECK(json(nodes) == json(decltype(nodes){{3, 25}, {96, 9}})); // 96 to 103 share a bucket
+        else
+            CHECK((slow == 1 && records[0]["total"] == 3));
+        CHECK(run.losses().empty());
+    }
+}
+
+TEST_CASE("graph calls are grouped by stream, device, thread and function", "[bpf][cudagraph]")
+{
+    need_bpf();
+    FakeRun run("cudagraph --by stream,device,thread,api");
+    GraphScript script(run);
+    script.play("create G; instantiate G X; launch X 2 on=16; upload X on=17; launch X on=0 fn=GraphLaunch_ptsz");
+    const auto in_context = [&](uint64_t context, int device) {
+        run.call("cuCtxCreate_v2",
+                 {{ARG_OUT, reinterpret_cast<uint64_t>(run.memory({context}))}, {ARG_DEVICE, device}});
+    };
+    in_context(0xc0, 3);
+    script.play("launch X 4 on=16 result=700; launch X 8 on=16");
+    std::thread([&] { script.play("launch X 16 on=16"); }).join();
+    std::map<std::string, uint64_t> launches, errors;
+    for (const json& row : run.report()) {
+        const std::string device = row.contains("device") ? row["device"].dump() : "?";
+        const bool is_main = row["tid"] == getpid();
+        const std::string key = fmt::format("{} {} {} {}", row["function"].get<std::string>(),
+                                            row["stream"].get<std::string>(), device, is_main ? "main" : "other");
+        launches[key] += row["launches"].get<uint64_t>() + row["uploads"].get<uint64_t>();
+        errors[key] += row["errors"].get<uint64_t>();
+    }
+    std::erase_if(launches, [](const auto& row) { return row.second == 0; });
+    std::erase_if(errors, [](const auto& row) { return row.second == 0; });
+    CHECK(launches == decltype(launches){{"cuGraphLaunch 0x10 ? main", 2},
+                                         {"cuGraphUpload 0x11 ? main", 1},
+                                         {"cuGraphLaunch_ptsz 0x2 ? main", 1},
+                                         {"cuGraphLaunch 0x10 3 main", 8},
+                                         {"cuGraphLaunch 0x10 ? other", 16}});
+    CHECK(errors == decltype(errors){{"cuGraphLaunch 0x10 3 main", 4}});
     CHECK(run.losses().empty());
 }
