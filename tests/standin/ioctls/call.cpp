@@ -95,8 +95,7 @@ private:
 size_t parameters_size(const Step& step, const Command& command)
 {
     uint64_t subject = step.number("subject", 0);
-    size_t usual = command.parameters == none ? 0 : memory_bytes(static_cast<uint32_t>(subject)) == none ? 16 : 128;
-    return step.number("params_size", usual);
+    return command.parameters == none ? 0 : memory_bytes(static_cast<uint32_t>(subject)) == none ? 16 : 128;
 }
 
 Prepared::Prepared(const Step& s, Command c, const std::string& device)
@@ -111,13 +110,10 @@ Prepared::Prepared(const Step& s, Command c, const std::string& device)
 
 void Prepared::fill()
 {
-    auto handle = [&](const char* option, uint32_t fallback) {
-        return static_cast<uint32_t>(step.number(option, fallback));
-    };
     if (_IOC_TYPE(command.request) == 'F' && _IOC_NR(command.request) < 200) {
-        main.put(0, handle("client", 0xc1d00001));
-        main.put(4, handle("parent", 0x5c000001));
-        main.put(8, handle("object", 0x5c000002));
+        main.put(0, 0xc1d00001u); // client
+        main.put(4, 0x5c000001u); // parent
+        main.put(8, 0x5c000002u); // object
     }
     auto subject = static_cast<uint32_t>(step.number("subject", 0));
     if (command.subject != none)
@@ -133,8 +129,6 @@ void Prepared::fill()
         main.put(command.parameters, parameters.address());
     if (command.parameters_size != none)
         main.put(command.parameters_size, static_cast<uint32_t>(parameters_size(step, command)));
-    if (step.has("status_at"))
-        command.status = static_cast<int>(step.number("status_at", 0));
     wrapper.put(0, static_cast<uint32_t>(_IOC_NR(command.request)));
     wrapper.put(4, static_cast<uint32_t>(command.size));
     wrapper.put(8, main.address());
@@ -225,17 +219,12 @@ Command command_of(const Step& step)
     return step.has("size") ? resized(*found, static_cast<unsigned>(step.number("size", 0))) : *found;
 }
 
-std::string device_of(const Step& step, const Command& command)
-{
-    return step.option("device", command.device);
-}
-
 } // namespace
 
 void call(const Step& step)
 {
     Command command = command_of(step);
-    make(step, Prepared(step, command, device_of(step, command)), workload::to_number(step, step.word(1, "1")));
+    make(step, Prepared(step, command, command.device), workload::to_number(step, step.word(1, "1")));
 }
 
 void number(const Step& step)
@@ -253,7 +242,7 @@ void killed(const Step& step)
         workload::wrong(step, "killed needs exactly one call");
     const Step& inner = step.body[0];
     Command command = command_of(inner);
-    Prepared prepared(inner, command, device_of(inner, command));
+    Prepared prepared(inner, command, command.device);
     pid_t child = fork();
     if (child == 0) {
         prepared.expect(1);
@@ -276,7 +265,7 @@ void xid(const Step& step)
     stub_script script{};
     put(script, error);
     for (uint64_t i = 0; i < workload::to_number(step, step.word(1, "1")); i++) {
-        send_script(device(step.option("device", "nvidiactl")), script);
+        send_script(device("nvidiactl"), script);
         record_xid(error.number, error.pid, error.name, error.text);
     }
 }

@@ -12,7 +12,6 @@ void killed(const workload::Step&); // a call that is killed before it returns
 void xid(const workload::Step&);    // an Xid that no call causes
 
 inline constexpr const char* call_options =
-    "device size subject status status_at errno bytes arg params params_size client parent object new xfer delay_us "
-    "gap_us xid xid_pid xid_name xid_text";
+    "size subject status errno bytes arg params xfer delay_us gap_us xid xid_pid xid_name xid_text";
 
 } // namespace ioctls

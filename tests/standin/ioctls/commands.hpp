@@ -26,8 +26,6 @@ struct Command {
 
 const Command* find_command(const std::string& name);
 
-uint32_t resized(uint32_t request, unsigned size); // replaces the size in the request; UVM requests contain none
-
 // Returns the command with a structure of another size, as in other versions of the driver.
 Command resized(Command, unsigned size);
 

@@ -50,7 +50,7 @@ const workload::StepRow rows[] = {
     {"call", call, call_options},
     {"ioctl", number, call_options},
     {"killed", killed, "", with_block},
-    {"xid", xid, "device xid_pid xid_name xid_text"},
+    {"xid", xid, "xid_pid xid_name xid_text"},
     {"open", [](const Step& s) { open_device(s.word(0)); }},
     {"close", [](const Step& s) { close_device(s.word(0)); }},
     {"mmap", map},
