@@ -2,13 +2,13 @@
 """Fetches Debian's kernels, and the packages for building modules, from its archives; unpacks and caches them."""
 import contextlib
 import fcntl
-import functools
 import lzma
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -16,6 +16,9 @@ import machines
 import sources
 
 root = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(root / "tests"))
+from archive import Apt, Missing, mirror, run  # noqa: E402, F401
+
 build = pathlib.Path(os.environ.get("BUILD", root / "build")).resolve()
 cache = pathlib.Path(os.environ.get("GPUSNOOP_CACHE") or build / "kernels")
 
@@ -26,7 +29,6 @@ newest = "newest"
 # Distributions and suites of the kernel packages, independent of the suites that the host installs packages from.
 suites = ("debian bullseye", "debian-security bullseye-security", "debian bookworm", "debian-security bookworm-security",
           "debian bookworm-backports", "debian trixie", "debian trixie-backports")
-keyring = pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 # Excludes cloud flavours, which lack 9p, and bullseye-backports, which has the same kernels. Debian has arm64 kernels
 # with 16 KiB pages (6.12-16k); sources.py builds other page sizes.
@@ -45,10 +47,6 @@ layout = 2
 day = 86400
 
 
-class Missing(Exception):
-    """Something is not available; the text is the reason."""
-
-
 class Image:
     def __init__(self, folder):
         self.release = (folder / "release").read_text().strip()
@@ -56,13 +54,6 @@ class Image:
         self.modules = sorted((folder / "modules").iterdir())
         self.has_drivers = bool(self.modules) or (folder / "whole").exists()  # true: can mount the host's root
         self.headers = folder / "usr/src" / f"linux-headers-{self.release}"
-
-
-def run(*command, **options):
-    done = subprocess.run(command, capture_output=True, text=True, **options)
-    if done.returncode:
-        raise Missing(f"{command[0]}: {(done.stderr.strip() or done.stdout.strip())[-300:]}")
-    return done.stdout
 
 
 def need(programs, install):
@@ -86,31 +77,8 @@ def apt_folder(chosen):
     return cache / machines.chosen.kept("apt" if chosen == suites else "-".join(["apt", *(suite.split()[1] for suite in chosen)]))
 
 
-@functools.cache
-def mirror(distribution):
-    """URL of the distribution's package archive."""
-    return run(root / "scripts/mirror", distribution).strip()
-
-
-def sources_list(suites):
-    options = f"arch={machines.chosen.architecture} signed-by={keyring}"
-    return "".join(f"deb [{options}] {mirror(name)} {suite} main\n" for name, suite in map(str.split, suites))
-
-
-def apt(program, *words, suites=suites, **options):
-    if not shutil.which(program):
-        raise Missing(f"{program} is not installed: it is needed to fetch Debian's kernels")
-    if not keyring.exists():
-        raise Missing(f"{keyring} does not exist: install debian-archive-keyring, which verifies Debian's packages")
-    own, architecture = apt_folder(suites), machines.chosen.architecture
-    for folder in "lists/partial", "cache/archives/partial":
-        (own / folder).mkdir(parents=True, exist_ok=True)
-    (own / "sources.list").write_text(sources_list(suites))
-    settings = {"APT::Architecture": architecture, "APT::Architectures": architecture, "Dir::State": own, "Dir::State::status": "/dev/null", "Dir::Cache": own / "cache",
-                "Dir::Cache::pkgcache": "packages", "Dir::Cache::srcpkgcache": "", "Dir::Etc::SourceList": own / "sources.list",
-                "Dir::Etc::SourceParts": "/dev/null", "Dir::Etc::Preferences": "/dev/null",
-                "Dir::Etc::PreferencesParts": "/dev/null", "APT::Sandbox::User": "root", "Acquire::Languages": "none"}
-    return run(program, *[word for key, value in settings.items() for word in ("-o", f"{key}={value}")], *words, **options)
+def apt_of(suites=suites):
+    return Apt(apt_folder(suites), machines.chosen.architecture, suites)
 
 
 def update(suites=suites):
@@ -118,17 +86,17 @@ def update(suites=suites):
     ignored."""
     stamp = apt_folder(suites) / "updated"
     with contextlib.suppress(Missing):
-        wanted = sources_list(suites)
-        if stamp.exists() and time.time() - stamp.stat().st_mtime < day and stamp.read_text() == wanted:
+        apt = apt_of(suites)
+        if stamp.exists() and time.time() - stamp.stat().st_mtime < day and stamp.read_text() == apt.sources:
             return
-        apt("apt-get", "-q", "update", suites=suites)
-        stamp.write_text(wanted)
+        apt("apt-get", "-q", "update")
+        stamp.write_text(apt.sources)
 
 
 def packages():
     """Names of all kernel packages, and {series: its releases, newest first}."""
     update()
-    names = set(apt("apt-cache", "pkgnames", "linux-").split())
+    names = set(apt_of()("apt-cache", "pkgnames", "linux-").split())
     found, pattern = {}, re.compile(release_name.format(machines.chosen.architecture))
     for release, series, pages in {match.groups("") for name in names if (match := pattern.fullmatch(name))}:
         found.setdefault(series + pages, []).append(release)
@@ -193,10 +161,7 @@ def keep_modules(source, target):
 
 
 def unpack(folder, *names, suites=suites):
-    with tempfile.TemporaryDirectory(dir=cache) as debs:
-        apt("apt-get", "-q", "download", *names, suites=suites, cwd=debs)  # apt verifies the packages
-        for deb in pathlib.Path(debs).iterdir():
-            run("dpkg", "-x", str(deb), str(folder))
+    apt_of(suites).unpack(folder, *names)
 
 
 def make_runnable(folder):

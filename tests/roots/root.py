@@ -11,9 +11,10 @@ import tempfile
 import time
 
 repository = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(repository / "tests/runtime"))
+sys.path[:0] = str(repository / "tests/runtime"), str(repository / "tests")
 
 import system  # noqa: E402
+from archive import Missing, mirror, run as checked  # noqa: E402
 
 build = pathlib.Path(os.environ.get("BUILD", repository / "build")).resolve()
 cache = pathlib.Path(os.environ["GPUSNOOP_CACHE"]) / "roots" if "GPUSNOOP_CACHE" in os.environ else build / "roots"
@@ -29,17 +30,6 @@ scripts = {"debian": [], "ubuntu": ["/usr/share/debootstrap/scripts/gutsy"]}
 inside = "/srv/gpusnoop"
 
 inherited_variables = ("http_proxy", "https_proxy", "no_proxy", "GPUSNOOP_MIRROR")
-
-
-class Missing(Exception):
-    """The root cannot be created; the text is the reason."""
-
-
-def checked(*command, **options):
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", **options)
-    if done.returncode:
-        raise Missing(f"{' '.join(map(str, command[:3]))}: {(done.stderr.strip() or done.stdout.strip())[-300:]}")
-    return done.stdout
 
 
 def files():
@@ -88,7 +78,7 @@ class Root:
             raise Missing("creating a chroot needs root")
         if not shutil.which("debootstrap"):
             raise Missing("debootstrap is not installed: scripts/install-deps roots installs it")
-        self.mirror = checked(repository / "scripts/mirror", self.distribution).strip()
+        self.mirror = mirror(self.distribution)
         self.debs.mkdir(parents=True, exist_ok=True)
         self.lock = open(cache / f"{self.suite}.lock", "w")
         fcntl.flock(self.lock, fcntl.LOCK_EX)
