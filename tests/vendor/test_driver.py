@@ -12,7 +12,7 @@ import harness
 from compare import same_events, same_failures, same_table
 from harness import case, check, equal
 from programs import Tool
-from vendor import Caller, driver, drivers, each, exports, listed_probes, placements, results
+from vendor import Caller, check_probes, driver, drivers, each, exports, placements, results
 
 each_driver = each(drivers)
 launching = re.compile(r"cu(Launch|GraphLaunch|StreamAddCallback)\w*")
@@ -30,13 +30,7 @@ def placement_of_all_functions(version):
 
 @case(each=each_driver)
 def placement_of_probes(version):
-    """Placement as printed by -v."""
-    caller = Caller(driver(version))
-    tool = Tool("-v", "-p", caller.pid)
-    _, missing = listed_probes(tool, drivers[version])
-    equal(missing & exports(driver(version)), set(), "exported functions listed as missing")
-    caller.end()
-    tool.finish()
+    check_probes(driver(version), drivers[version])
 
 
 @case(each=each_driver)

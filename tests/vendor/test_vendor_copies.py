@@ -5,7 +5,7 @@ import re
 from copies import bare, case, count, table
 from harness import check, equal
 from programs import Tool
-from vendor import Caller, driver, drivers, each, exports, listed_probes, runtime, runtimes
+from vendor import Caller, check_probes, driver, drivers, each, exports, runtime, runtimes
 
 copying = re.compile(r"cu(Memcpy|Memset|MemPrefetch|MemDiscardAndPrefetch)\w*")
 
@@ -56,14 +56,7 @@ def sizes_and_failures(version):
 
 @case(each=each(drivers))
 def all_probes_attach(version):
-    caller = Caller(driver(version))
-    tool = Tool("-p", caller.pid, "-v")
-    _, missing = listed_probes(tool, drivers[version])
-    equal(missing & exports(driver(version)), set(), "exported functions listed as missing")
-    known = {row.name for row in table() if row.layer == "driver"}
-    equal(missing & known, known - exports(driver(version)), "copying functions that the driver lacks")
-    caller.end()
-    tool.finish()
+    check_probes(driver(version), drivers[version], {row.name for row in table() if row.layer == "driver"})
 
 
 @case(each=each(runtimes))

@@ -11,7 +11,7 @@ import sys
 
 import harness
 from harness import Skip, check, equal
-from programs import kill_at_end, numbers
+from programs import Tool, kill_at_end, numbers
 
 fetched = harness.build / "vendor"
 programs = harness.build / "vendor-tests"
@@ -102,19 +102,6 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def listed_probes(tool, offset, library="libcuda"):
-    """(number of functions in the tool's table, functions that the library lacks), as printed by -v. All others must
-    be probed at this offset."""
-    line = next((text for text in tool.error.splitlines() if re.search(library + r"\.so\S*: \d+ of", text)), "")
-    found = re.search(r": (\d+) of (\d+) functions, (\d+) at \+(\d+)(; not in this file: (.*))?$", line)
-    check(found, f"-v prints {line!r}")
-    present, wanted, placed, delta = (int(found[i]) for i in range(1, 5))
-    missing = (found[6] or "").split()
-    equal((placed, delta), (present, offset), "functions probed at the expected offset, and the offset")
-    equal((len(missing), len(set(missing))), (wanted - present,) * 2, "missing functions")
-    return wanted, set(missing)
-
-
 def typed(declarations):
     """Type-checks (type name, file with the type, JSON) tuples with TypeScript. Returns {index: error}, for unknown
     fields and values of another type."""
@@ -186,3 +173,22 @@ def named_streams(truth):
         if call["stream"] == "0x0" and call["function"].endswith("_ptsz"):
             call["stream"] = "0x2"
     return truth
+
+
+def check_probes(library, offset, functions=frozenset(), *arguments):
+    """Checks that a tool's -v lists exactly the functions that the library lacks, and that it probes all others at this
+    offset. `functions`: known ones of the tool's table. Returns the size of the table."""
+    caller = Caller(library)
+    tool = Tool("-v", "-p", caller.pid, *arguments)
+    name = re.escape(library.name.partition(".")[0])
+    line = next((text for text in tool.error.splitlines() if re.search(name + r"\.so\S*: \d+ of", text)), "")
+    found = re.search(r": (\d+) of (\d+) functions, (\d+) at \+(\d+)(; not in this file: (.*))?$", line)
+    check(found, f"-v prints {line!r}")
+    present, wanted, placed, delta = (int(found[i]) for i in range(1, 5))
+    missing = set((found[6] or "").split())
+    equal((placed, delta), (present, offset), "functions probed at the expected offset, and the offset")
+    equal((len(missing), missing & exports(library)), (wanted - present, set()), "missing functions, and exported ones")
+    equal(missing & functions, functions - exports(library), "missing functions")
+    caller.end()
+    tool.finish()
+    return wanted
