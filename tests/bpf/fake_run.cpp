@@ -316,6 +316,8 @@ FakeRun& shared_run(const std::string& words)
 
 std::map<std::string, uint64_t> FakeRun::losses()
 {
+    if (run_plan_.hooks.names_lost)
+        losses_->add(LOSS_NAME, run_plan_.hooks.names_lost());
     std::map<std::string, uint64_t> all;
     for (const Loss& loss : losses_->since_last())
         all.emplace(loss.key, loss.count);

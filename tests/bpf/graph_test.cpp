@@ -6,11 +6,13 @@
 #include "tests/unit/attach/bpf_here.hpp"
 
 #include <algorithm>
+#include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
 #include <fmt/format.h>
 #include <set>
 #include <sstream>
+#include <sys/prctl.h>
 #include <thread>
 #include <unistd.h>
 
@@ -333,6 +335,12 @@ TEST_CASE("lines of -e have the handles, nodes and result of each call", "[bpf][
         {"upload X", {"upload G X 2/2/1 0"}},
         {"set X", {"set G X 2/2/1 0"}},
         {"update X C reason=3 result=910", {"update C X 2/2/1 910 node type"}},
+        {"update X C reason=1 result=910; update X C reason=2 result=910; update X C reason=4 result=910;"
+         "update X C reason=5 result=910; update X C reason=6 result=910; update X C reason=7 result=910;"
+         "update X C reason=8 result=910",
+         {"update C X 2/2/1 910 error", "update C X 2/2/1 910 topology", "update C X 2/2/1 910 function",
+          "update C X 2/2/1 910 parameters", "update C X 2/2/1 910 not supported",
+          "update C X 2/2/1 910 unsupported function", "update C X 2/2/1 910 attributes"}},
         {"update X C reason=200 result=910", {"update C X 2/2/1 910 untold"}},
         {"update X G", {"update G X 2/2/1 0"}},
         {"begin 16", {"begin - - ?/?/? 0"}},
@@ -491,6 +499,12 @@ TEST_CASE("a call counts for the graph that had the handle when the call began",
                                                    "1/0/0/0/0 launches=6 kernels_launched=6 errors=1"});
     CHECK(run.losses().empty());
 
+    // all threads' calls on a captured stream are recorded
+    script.play("begin 16; kernel on=16");
+    std::thread([&] { script.play("kernel on=16 5; kernel on=17 3"); }).join();
+    script.play("kernel on=16; end 16 G; instantiate G X; launch X");
+    CHECK(rows_of(run.report(), script) == Strings{"7/0/0/0/0 launches=1 kernels_launched=7"});
+
     // each thread has its own per-thread stream, and captures at the same time
     script.play("begin 2; kernel on=2");
     std::thread([&] { script.play("kernel on=2 5; begin 2; kernel on=2 7; end 2 H; kernel on=2 9"); }).join();
@@ -623,6 +637,10 @@ TEST_CASE("--summary counts captures, instantiations, and kernels from graphs an
     CHECK((capture_ns >= 2e6 && capture_ns < 1e9));
     CHECK((instantiate_ns >= 3e6 && instantiate_ns < 1e9));
     const double interval_ns = row["interval_ns"];
+    // the columns about updates appear only with updates
+    CHECK(run.report_in_text().find("UPDATES") == std::string::npos);
+    script.play("update X G");
+    CHECK(run.report_in_text().find("UPDATES") != std::string::npos);
     CHECK(std::abs(row["setup_percent"].get<double>() - 100 * (capture_ns + instantiate_ns) / interval_ns) < 0.01);
     CHECK(run.losses().empty());
 }
@@ -661,7 +679,9 @@ TEST_CASE("histograms of graphs have durations of instantiations, or nodes per l
 TEST_CASE("graph calls are grouped by stream, device, thread and function", "[bpf][cudagraph]")
 {
     need_bpf();
-    FakeRun run("cudagraph --by stream,device,thread,api");
+    std::array<char, 16> name{};
+    prctl(PR_GET_NAME, name.data());
+    FakeRun run(fmt::format("cudagraph --by stream,device,thread,api -n {}", name.data()));
     GraphScript script(run);
     script.play("create G; instantiate G X; launch X 2 on=16; upload X on=17; launch X on=0 fn=GraphLaunch_ptsz");
     const auto in_context = [&](uint64_t context, int device) {
@@ -671,6 +691,12 @@ TEST_CASE("graph calls are grouped by stream, device, thread and function", "[bp
     in_context(0xc0, 3);
     script.play("launch X 4 on=16 result=700; launch X 8 on=16");
     std::thread([&] { script.play("launch X 16 on=16"); }).join();
+    // calls of processes with another name are neither counted nor lost
+    prctl(PR_SET_NAME, "hay");
+    script.play("launch X 99; upload X 99; update X G 99");
+    run.leave_unseen("cuGraphLaunch");
+    run.leave_unseen("cuGraphUpload");
+    prctl(PR_SET_NAME, name.data());
     std::map<std::string, uint64_t> launches, errors;
     for (const json& row : run.report()) {
         const std::string device = row.contains("device") ? row["device"].dump() : "?";

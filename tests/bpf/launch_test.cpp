@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launches: what the kernel side counts for each function, and how calls nest, fail and get lost.
+#include "base/clock.hpp"
 #include "tests/bpf/compiled_calls.hpp"
 #include "tests/bpf/fake_run.hpp"
 #include "tests/bpf/graph_script.hpp"
 #include "tests/unit/attach/bpf_here.hpp"
 
 #include <algorithm>
+#include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
+#include <cstring>
 #include <fmt/format.h>
 #include <set>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <thread>
 #include <unistd.h>
 
@@ -23,6 +28,13 @@ using Counts = std::map<std::string, uint64_t>;
 std::string_view layer_of(Library library)
 {
     return library == Library::runtime ? "runtime" : library == Library::hip ? "hip" : "driver";
+}
+
+std::string comm()
+{
+    std::array<char, 16> name{};
+    prctl(PR_GET_NAME, name.data());
+    return name.data();
 }
 
 std::string hex(uint64_t value)
@@ -154,6 +166,7 @@ TEST_CASE("every launch function is counted with the arguments that a compiled c
         for (const CompiledCall& call : compiled_calls(run, launch_calls)) {
             INFO(call.probe.symbol << (returns ? ", -l" : ""));
             for (const int result : {0, 719}) {
+                uint64_t before = clock_ns(CLOCK_MONOTONIC);
                 run.call(call.probe, *call.call, result);
                 const std::vector<json> lines = run.report();
                 REQUIRE(lines.size() == call.passed.size());
@@ -166,7 +179,8 @@ TEST_CASE("every launch function is counted with the arguments that a compiled c
                     CHECK(line["handle"] == hex(passed.at(ARG_FUNC)));
                     CHECK(line["stream"] == hex(value_or(passed, ARG_STREAM, 0)));
                     CHECK(line["captured"] == 0);
-                    CHECK(line["tid"] == gettid());
+                    CHECK((line["pid"] == getpid() && line["tid"] == gettid() && line["comm"] == comm()));
+                    CHECK((line["time_ns"] > before && line["time_ns"] < clock_ns(CLOCK_MONOTONIC)));
                     CHECK((returns ? line["result_code"] == result : !line.contains("result_code")));
                     CHECK(line.contains("latency_ns") == returns);
                     if (call.probe.row.counted_as != KIND_LAUNCH) {
@@ -460,7 +474,7 @@ TEST_CASE("a launch counts for the device of the thread's context", "[bpf][cudal
         {"hipCtxSetCurrent", {{ARG_HANDLE, 0x77}}, 0, 3, {}},
         {"hipSetDevice", {{ARG_DEVICE, 5}}, 0, 3, 5},
     };
-    FakeRun run("cudalaunch --by kernel,device,thread,stream -l");
+    FakeRun run(fmt::format("cudalaunch --by kernel,device,thread,stream -l -n {}", comm()));
     uint64_t kernel = 0;
     std::map<std::string, json> wanted; // device by kernel
     for (Step step : steps) {
@@ -472,6 +486,28 @@ TEST_CASE("a launch counts for the device of the thread's context", "[bpf][cudal
         run.call("hipLaunchKernel", launch_of(++kernel));
         wanted[hex(kernel)] = step.other;
     }
+    // a primary context ends with its last holder, if all of them are known
+    run.see_from_start();
+    struct Held {
+        std::string_view function;
+        Arguments arguments;
+        json device;
+    };
+    for (const auto& [function, arguments, device] : {Held{"cuDevicePrimaryCtxRetain", {{ARG_DEVICE, 6}}, 3},
+                                                      {"cuDevicePrimaryCtxRetain", {{ARG_DEVICE, 6}}, 3},
+                                                      {"cuCtxSetCurrent", {{ARG_HANDLE, 0xf0}}, 6},
+                                                      {"cuDevicePrimaryCtxRelease", {{ARG_DEVICE, 6}}, 6},
+                                                      {"cuCtxPushCurrent", {{ARG_HANDLE, 0xf0}}, 6},
+                                                      {"cuDevicePrimaryCtxRelease_v2", {{ARG_DEVICE, 6}}, 6},
+                                                      {"cuCtxPushCurrent", {{ARG_HANDLE, 0xf0}}, {}}}) {
+        Arguments all = arguments;
+        if (function == "cuDevicePrimaryCtxRetain")
+            all[ARG_OUT] = address_of(run, 0xf0);
+        run.call(function, all);
+        run.call("cuLaunchKernel", launch_of(++kernel));
+        wanted[hex(kernel)] = device;
+    }
+    const uint64_t last_of_main = kernel;
     // contexts that are stacked more deeply than the tool remembers become unknown
     std::thread([&] {
         for (uint64_t i = 0; i < 12; i++)
@@ -483,14 +519,19 @@ TEST_CASE("a launch counts for the device of the thread's context", "[bpf][cudal
             run.call("cuCtxPopCurrent_v2", {{ARG_OUT, 0}});
         }
     }).join();
+    // calls of processes with another name are neither counted nor lost
+    const std::string name = comm();
+    prctl(PR_SET_NAME, "hay");
+    run.call("cuLaunchKernel", launch_of(0x9999));
+    run.leave_unseen("cuLaunchKernel");
+    prctl(PR_SET_NAME, name.c_str());
     // each thread has its own device
     std::thread([&] { run.call("cuLaunchKernel", launch_of(++kernel)); }).join();
     wanted[hex(kernel)] = {};
     std::map<std::string, json> devices;
     for (const json& row : run.report()) {
         devices[row["handle"]] = row.value("device", json());
-        CHECK((row["tid"] == getpid()) ==
-              (std::stoul(row["handle"].get<std::string>(), nullptr, 16) <= 2 * std::size(steps)));
+        CHECK((row["tid"] == getpid()) == (std::stoul(row["handle"].get<std::string>(), nullptr, 16) <= last_of_main));
     }
     for (const auto& [handle, device] : wanted) {
         INFO("launch " << handle);
@@ -629,6 +670,14 @@ TEST_CASE("every function that names a kernel gives its name to launches", "[bpf
         run.call("__cudaRegisterFunction",
                  {{ARG_HANDLE, 0x100000 + i}, {ARG_NAME, run.text(fmt::format("_Z600k{:_<599}v", i))}});
     run.call("cudaLaunchKernel", launch_of(0x100000 + 2999));
+    // names in memory that no longer exists are lost, if a launch needs them
+    const size_t bytes = 4096;
+    void* const page = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memcpy(page, "_Z8unmappedv", 13);
+    for (uint64_t i = 0; i < 2; i++)
+        run.call("__cudaRegisterFunction", {{ARG_HANDLE, 0x200000 + i}, {ARG_NAME, reinterpret_cast<uint64_t>(page)}});
+    munmap(page, bytes);
+    run.call("cudaLaunchKernel", launch_of(0x200000));
     wanted[shown(fmt::format("k{:_<599}", 2999))] = {"registration"};
     wanted[""] = {""}; // of the failed lookup
     decltype(wanted) got;
@@ -638,5 +687,5 @@ TEST_CASE("every function that names a kernel gives its name to launches", "[bpf
         got[shown(name)].insert(row.value("name_source", std::string()));
     }
     CHECK(json(got) == json(wanted));
-    CHECK(run.losses().empty());
+    CHECK(run.losses() == Counts{{"names_lost", 1}});
 }
