@@ -17,9 +17,11 @@ SB    := $(BUILD)/standin
 STANDIN_CXXFLAGS := -std=c++20 -O2 -Wall -Wextra $(WERROR_FLAG) -MMD -MP
 STANDIN_FORMS    := workload workload13 workload-nopie workload-static workload-static-stripped workload-driver \
                     workload-dlopen
-STANDIN_PRODUCTS := $(addprefix $(SB)/,libcuda.so.1 libcuda.so moved/libcuda.so.1 libcudart.so.12 libcudart.so.13 libcudart_static.a \
-                    nvml/libnvidia-ml.so.1 cupti/libcupti.so ioctls gaps ranks libnccl.so.2 hidden/libnccl.so.2 old/libnccl.so.2 refuse.so $(STANDIN_FORMS) \
-                    $(foreach k,call tail chain,forward/$(k)/libcuda.so.1) forward/busy/libcuda.so.1 forward/preload/libcuda-control.so signed/libcudart.so.12 stacks/deep stacks/high $(foreach k,framed O1 O2 Os,stacks/$(k)/levels))
+STANDIN_PRODUCTS := $(addprefix $(SB)/,libcuda.so.1 libcuda.so moved/libcuda.so.1 libcudart.so.12 libcudart.so.13 \
+                    libcudart_static.a signed/libcudart.so.12 nvml/libnvidia-ml.so.1 cupti/libcupti.so libnccl.so.2 \
+                    hidden/libnccl.so.2 old/libnccl.so.2 refuse.so $(STANDIN_FORMS) ioctls gaps ranks \
+                    $(foreach k,call tail chain busy,forward/$(k)/libcuda.so.1) forward/preload/libcuda-control.so \
+                    stacks/deep stacks/high $(foreach k,framed O1 O2 Os,stacks/$(k)/levels))
 # ROCm exists for x86-64 only.
 ifeq ($(MACHINE),x86_64)
 STANDIN_PRODUCTS += $(addprefix $(SB)/,hip/calls $(foreach n,5 6 7,hip/libamdhip64.so.$(n)) \
@@ -88,7 +90,8 @@ $(eval $(call standin_rest,runtime-static,12,hidden))
 $(SB)/obj/runtime%/exports.map: $(S)/runtime/defaults.py $(S)/runtime_exports.txt
 	@mkdir -p $(@D)
 	$(Q)python3 $< map $* $(S)/runtime_exports.txt > $@
-standin_runtime_parts = $(call standin_objects,runtime,runtime$(1)) $(addprefix $(SB)/obj/runtime$(1)/,rest.S exports.map)
+standin_runtime_parts = $(call standin_objects,runtime,runtime$(1)) \
+                        $(addprefix $(SB)/obj/runtime$(1)/,rest.S exports.map)
 $(SB)/libcudart.so.12.9.99: $(call standin_runtime_parts,12)
 $(SB)/libcudart.so.13.0.99: $(call standin_runtime_parts,13)
 $(SB)/libcudart.so.12.9.99 $(SB)/libcudart.so.13.0.99:
@@ -193,7 +196,8 @@ $(SB)/ranks: $(call standin_objects,ranks,ranks) $(addprefix $(SB)/obj/workload/
 # (every second one with signed return addresses), and without.
 STANDIN_STACKS_framed := -O2 -fno-omit-frame-pointer
 $(foreach k,O1 O2 Os,$(eval STANDIN_STACKS_$(k) := -$(k) -fomit-frame-pointer))
-$(foreach n,deep high,$(eval $(call standin_compile,$(SB)/obj/stacks/$(n).o,$(S)/stacks/$(n).cpp,-fPIE -O1 -fno-omit-frame-pointer)))
+$(foreach n,deep high,$(eval \
+    $(call standin_compile,$(SB)/obj/stacks/$(n).o,$(S)/stacks/$(n).cpp,-fPIE -O1 -fno-omit-frame-pointer)))
 $(SB)/stacks/deep $(SB)/stacks/high: $(SB)/stacks/%: $(SB)/obj/stacks/%.o
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -o $@ $^ -pie -ldl
@@ -252,15 +256,18 @@ $(SB)/forward/$(1): $(SB)/obj/forward/$(1).S $(SB)/obj/forward/$(1).o $(S)/drive
 	    $$(STANDIN_SHARED) -ldl
 endef
 STANDIN_REAL := $(SB)/libcuda.so.999.0
-$(foreach k,call tail,$(eval \
-    $(call standin_forward,$(k)/libcuda.so.1,$(k),$(STANDIN_REAL),../../libcuda.so.999.0,$(STANDIN_REAL),-DFORWARDS_LOOKUPS)))
-$(eval $(call standin_forward,chain/libhelper.so,call,$(SB)/forward/tail/libcuda.so.1,../tail/libcuda.so.1,$(STANDIN_REAL),-DFORWARDS_LOOKUPS))
-$(eval $(call standin_forward,chain/libcuda.so.1,call,$(SB)/forward/chain/libhelper.so,libhelper.so,$(STANDIN_REAL),-DFORWARDS_LOOKUPS))
-$(eval $(call standin_forward,busy/libcuda.so.1,call,$(STANDIN_REAL),../../libcuda.so.999.0,$(STANDIN_REAL),\
-    -DFORWARDS_LOOKUPS -DFORWARDS_BUSILY,|cuLaunchKernel))
-$(eval $(call standin_forward,preload/libcuda-control.so,call,$(STANDIN_REAL),../../libcuda.so.999.0,$(STANDIN_REAL),-DFORWARDS_LOOKUPS))
-$(foreach k,call tail,$(eval \
-    $(call standin_forward,hip-$(k)/libcuda.so.1,$(k),$(SB)/hip/libamdhip64.so.6,../../hip/libamdhip64.so.6,$(S)/forward/hip.txt)))
+# $(call standin_forward_cuda,LIBRARY,call or tail,TARGET LIBRARY,TARGET'S RELATIVE PATH,FLAGS,|FUNCTION IN C++)
+standin_forward_cuda = $(eval \
+    $(call standin_forward,$(1),$(2),$(3),$(4),$(STANDIN_REAL),-DFORWARDS_LOOKUPS $(5),$(6)))
+$(call standin_forward_cuda,call/libcuda.so.1,call,$(STANDIN_REAL),../../libcuda.so.999.0)
+$(call standin_forward_cuda,tail/libcuda.so.1,tail,$(STANDIN_REAL),../../libcuda.so.999.0)
+$(call standin_forward_cuda,chain/libhelper.so,call,$(SB)/forward/tail/libcuda.so.1,../tail/libcuda.so.1)
+$(call standin_forward_cuda,chain/libcuda.so.1,call,$(SB)/forward/chain/libhelper.so,libhelper.so)
+$(call standin_forward_cuda,busy/libcuda.so.1,call,$(STANDIN_REAL),../../libcuda.so.999.0,\
+    -DFORWARDS_BUSILY,|cuLaunchKernel)
+$(call standin_forward_cuda,preload/libcuda-control.so,call,$(STANDIN_REAL),../../libcuda.so.999.0)
+$(foreach k,call tail,$(eval $(call standin_forward,hip-$(k)/libcuda.so.1,$(k),\
+    $(SB)/hip/libamdhip64.so.6,../../hip/libamdhip64.so.6,$(S)/forward/hip.txt)))
 
 # Program that makes ioctl calls to GPU drivers. Its scripts have the syntax of the workload's.
 $(call standin_group,ioctls,ioctls,-fPIE)

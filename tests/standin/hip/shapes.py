@@ -90,7 +90,8 @@ THUNK = """
 """
 
 # The thunk as compiled for a function with three arguments, the third of which has 32 bits.
-NARROW = (THUNK.replace("mov %rdx, 0x10(%rsp)", "mov %edx, 0x10(%rsp)").replace("mov 0x10(%rsp), %rdx", "mov 0x10(%rsp), %edx")
+NARROW = (THUNK.replace("mov %rdx, 0x10(%rsp)", "mov %edx, 0x10(%rsp)")
+          .replace("mov 0x10(%rsp), %rdx", "mov 0x10(%rsp), %edx")
           .replace("    mov %rcx, 0x8(%rsp)\n", "").replace("    mov 0x8(%rsp), %rcx\n", ""))
 
 GET_TABLE = """
