@@ -665,6 +665,23 @@ TEST_CASE("every allocation and free has the values that compiled calls passed",
                                {"cuMemFree_v2", "free device 1000 @a000"},
                                {"cudaMalloc", "alloc device 77 @0 =2"},
                                {"cuMemFree_v2", "free unknown - @a000"}});
+
+    make_calls(run,
+               "cuMemAlloc_v2 out=a000 bytes=65536; cuMemFree_v2 address=a000; cuMemHostAlloc out=b000 bytes=77 =2");
+    std::istringstream text(run.report_in_text());
+    std::vector<std::vector<std::string>> words;
+    for (std::string line; std::getline(text, line);)
+        words.push_back(words_of(line));
+    REQUIRE(words.size() == 4);
+    const auto has = [&](size_t line, std::initializer_list<const char*> wanted) {
+        return std::ranges::search(words[line], wanted).size() == wanted.size();
+    };
+    CHECK(has(0, {"TIME(s)", "PID", "TID", "COMM"}));
+    CHECK(has(0, {"CALL", "KIND", "BYTES", "ADDRESS", "HELD(s)", "LAT(us)", "RESULT", "FUNCTION"}));
+    CHECK(has(1, {"alloc", "device", "64.0K", "0xa000", "-"}));
+    CHECK(has(2, {"free", "device", "64.0K", "0xa000"}));
+    CHECK(has(3, {"alloc", "pinned", "77", "0x0", "-"}));
+    CHECK(words[3].back() == "cuMemHostAlloc");
     CHECK(run.losses().empty());
 }
 
