@@ -363,8 +363,16 @@ INLINE void add_mapping(const struct image* image, u64 address, u64 handle)
     u64 number = number_of_handle(image, handle);
     struct physical* physical = physical_of(image, number);
     struct place_key key = place_key(*image, 0, WITHOUT_TAG(address));
-    if (!physical)
-        return; /* the memory was allocated before tracing began */
+    u64* known = bpf_map_lookup_elem(&mappings, &key);
+    /* Another thread has removed a mapping at this address, and its call has not returned yet. */
+    struct physical* before = known ? physical_of(image, *known) : 0;
+    if (before)
+        __sync_fetch_and_add(&before->mappings, -1);
+    if (!physical) { /* the memory was allocated before tracing began */
+        if (before)
+            DELETE_SHARED(&mappings, SHARED_MAPPINGS, &key);
+        return;
+    }
     __sync_fetch_and_add(&physical->mappings, 1);
     if (PUT_SHARED(&mappings, SHARED_MAPPINGS, &key, &number))
         lose(LOSS_STATE, 1);

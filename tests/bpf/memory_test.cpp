@@ -183,6 +183,17 @@ cuMemRelease handle=2
 cuMemUnmap address=10000 bytes=1536 =1 > free mapped - @10000 =1
 cuMemUnmap address=10000 bytes=1536 > free mapped 512 @10000 > free mapped 1024 @10200 > free vmm 1024 @10200
 cuMemUnmap address=10600 bytes=512 > free mapped 512 @10600 > free vmm 512 @10600
+# another thread maps an address before the call that has removed its old mapping returns
+cuMemCreate out=1 bytes=512 location=1 device=0 > alloc vmm 512 @1
+cuMemMap address=10000 bytes=512 handle=1 > alloc mapped 512 @10000
+enter cuMemUnmap address=10000 bytes=512
+thread cuMemMap address=10000 bytes=512 handle=1 > gone mapped 512 @10000 > alloc mapped 512 @10000
+leave
+enter cuMemUnmap address=10000 bytes=512
+thread cuMemMap address=10000 bytes=512 handle=99 > gone mapped 512 @10000 > alloc mapped 512 @10000
+leave
+cuMemUnmap address=10000 bytes=512 > free mapped 512 @10000
+cuMemRelease handle=1 > free vmm 512 @1
 # a range that is not mapped completely
 cuMemCreate out=1 bytes=512 location=1 device=0 > alloc vmm 512 @1
 cuMemMap address=10000 bytes=512 handle=1 > alloc mapped 512 @10000
