@@ -354,6 +354,9 @@ hipMalloc out=1000 bytes=1000 > alloc device 1000 @1000
 hipMallocAsync out=1001 bytes=600 stream=0 > alloc pool 600 @1001
 hipHostMalloc out=1002 bytes=50 > alloc pinned 50 @1002
 hipMallocManaged out=1003 bytes=7 > alloc managed 7 @1003
+hipIpcOpenMemHandle out=1008 > alloc imported - @1008
+hipArrayCreate out=1000 bytes=4 height=2 format=1 channels=1 > alloc array 8 @1000
+hipImportExternalMemory out=1000 bytes=9 > alloc external 9 @1000
 hipDevicePrimaryCtxRetain out=d1 device=0
 hipCtxSetCurrent handle=d1
 hipMalloc out=1004 bytes=100 > alloc device 100 @1004
@@ -361,7 +364,7 @@ hipCtxCreate out=d2 device=1
 hipDeviceReset =1
 hipMalloc out=1005 bytes=100 > alloc device 100 @1005
 hipCtxPushCurrent handle=d2
-hipDeviceReset > gone device 1000 @1000 > gone pool 600 @1001
+hipDeviceReset > gone device 1000 @1000 > gone pool 600 @1001 > gone imported - @1008 > gone array 8 @1000
 hipMalloc out=1006 bytes=30 > alloc device 30 @1006
 hipFree address=1005 > free device 100 @1005
 # HIP: a thread that sets no device uses the first one
@@ -783,6 +786,17 @@ TEST_CASE("rows by kind, size, device, function and thread: a free counts in the
                                  {{"mapped", "cuMemMap", 16, 5, false}, {1, 1, 0, 16, 16}},
                                  {{"pool-object", "cuMemPoolCreate", nullptr, 4, false}, {1, 0, 0, 0, 0}},
                                  {{"graph", "cuMemAllocAsync", 8, 5, false}, {1, 1, 0, 8, 8}}});
+    for (CompiledCall& call : compiled_calls(run, alloc_calls))
+        if (call.passes(ARG_LOCATION)) {
+            INFO(call.probe.symbol << ", " << int{call.probe.runtimes});
+            pass_values(run, call, 0x7f00);
+            run.call(call.probe, *call.call);
+            std::vector<json> devices;
+            for (const json& row : run.report())
+                if (row["allocs"] == 1)
+                    devices.push_back(row["device"]);
+            CHECK(devices == std::vector<json>{6});
+        }
     CHECK(run.losses().empty());
 }
 
