@@ -268,7 +268,7 @@ deps:
 # One compiler per CPU, unless make was called with -j.
 JOBS = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 
-# What the tests of each level run.
+# Programs of each level of tests.
 TEST_BINS := all standin $(BUILD)/unit/unit-tests $(BUILD)/unit/bpf-tests screen-bins
 LONG_BINS := asan unit static vendor-bins fuzz-replay gpu-parts
 

@@ -75,7 +75,7 @@ def is_document(path):
 
 
 class Selection:
-    """What to run: names of unit-test files, of tools, and of files of runtime cases; and whole groups."""
+    """The tests to run: names of unit-test files, of tools, and of files of runtime cases; and whole groups."""
 
     def __init__(self, changed):
         self.reasons = []

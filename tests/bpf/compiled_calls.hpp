@@ -16,7 +16,8 @@ namespace gpusnoop {
 struct CompiledCall {
     const Probe& probe;
     std::shared_ptr<abi::Call> call;
-    // Values that the caller passed, by `enum argument`. Of an array of structures, one map per element.
+    // Values that the caller passed, by `enum argument`. One map per element if they are an array of
+    // structures.
     std::vector<std::map<int, uint64_t>> passed;
 
     bool passes(argument which) const { return passed[0].contains(which); }

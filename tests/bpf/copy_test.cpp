@@ -561,7 +561,7 @@ TEST_CASE("copies are summed by function, kind and result")
     }
 }
 
-TEST_CASE("copies count in the layer that is asked for, and when they return")
+TEST_CASE("copies count in the selected layer, and when they return")
 {
     need_bpf();
     for (const std::string_view api : {"driver", "runtime"}) {

@@ -78,7 +78,7 @@ public:
     void see_from_start() { *tool_->opened().switches.traced_since = 1; }
     // The version whose rows of the probe table apply to later calls.
     void set_runtime(Runtime runtime) { runtime_ = runtime; }
-    // What attaching found in the probed file, as in identity_word().
+    // The word that attaching derives from the probed file, as in identity_word().
     void set_file_word(uint32_t word) { file_word_ = word; }
 
 private:
@@ -115,8 +115,8 @@ private:
     std::deque<std::string> texts_;
 };
 
-// A run that test cases with the same command line share, because loading takes most of a test's time. Drops what
-// earlier cases did not report. What they left in maps stays: calls in flight, captures and handles.
+// A run that test cases with the same command line share, because loading takes most of a test's time. Drops the
+// unreported counts of earlier cases, but keeps their calls in flight, captures and handles.
 FakeRun& shared_run(const std::string& words);
 
 } // namespace gpusnoop

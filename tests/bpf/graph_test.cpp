@@ -426,7 +426,7 @@ TEST_CASE("every graph function is counted with the arguments that a compiled ca
             call.pass(ARG_NODE_TYPE, 4);
         run.report();
 
-        run.call(call.probe, *call.call, 903); // fails, and leaves everything as it was, even a capture
+        run.call(call.probe, *call.call, 903); // fails, and changes nothing, not even a capture
         run.call(call.probe, *call.call);
         const std::vector<json> lines = run.report();
         REQUIRE(lines.size() == 2);

@@ -39,7 +39,7 @@ public:
         run.call("ncclCommInitRank", {{ARG_OUT, out({handle})}});
         return handle;
     }
-    // Memory of a communicator whose rank is at offset 64, as the word of the file says.
+    // Memory of a communicator whose rank is at offset 64, as in the file's word.
     uint64_t* identity(uint64_t number, uint64_t ranks, uint64_t hash)
     {
         return run.memory({COMM_MAGIC, 0, 0, 0, 0, 0, 0, hash, number | ranks << 32, number + 3});

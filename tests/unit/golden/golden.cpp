@@ -272,12 +272,6 @@ void check(const Subject& tool)
         compare(tool.name, all);
     }
 
-    SECTION("the default table is at most 100 columns wide")
-    {
-        for (const std::string& line : split(tool.run("", false), '\n'))
-            CHECK(line.size() <= 100);
-    }
-
     SECTION("totals are the same for every --by")
     {
         const auto whole = sums(tool, records(tool, " --by pid"));
