@@ -20,8 +20,10 @@ def lines_of(truth):
         kind = kind_of(call["holding"])
         of_null = call["kind"] == "free" and kind == "unknown" and not call["result"]
         if memory.is_memory(call) and layer_wanted(call, "driver") and not of_null:
-            out[call["pid"], call["tid"], call["comm"], call["layer"], call["stream"], call["function"], call["kind"], kind,
-                None if kind in no_size else call["bytes"], call["result"], int(call["recorded"] or kind == "graph")] += call["count"]
+            who = call["pid"], call["tid"], call["comm"]
+            out[*who, call["layer"], call["stream"], call["function"], call["kind"], kind,
+                None if kind in no_size else call["bytes"], call["result"],
+                int(call["recorded"] or kind == "graph")] += call["count"]
     return dict(out)
 
 
