@@ -9,41 +9,41 @@ SHORT = {
         waits.calls_that_do_not_wait waits.lines allocs.every_runtime_function[workload-static]
         alloc_lines.by_many_threads alloc_ends.memory_held_at_exit graphs.captured_nodes graph_life.refused_updates
         graph_lines.the_life_of_graphs cudagap.in_calls cudagap.block_reasons cudagap_gaps.lines cudagap_stacks.of_all_threads
-        ncclwait.waits_by_rank ncclwait.counts ncclwait_hangs.mismatches driver_calls.one_process driver_calls.only_failures
+        ncclwait.waits_by_rank[session] ncclwait.counts ncclwait_hangs.mismatches driver_calls.one_process driver_calls.only_failures
         gpuspend.waits gpuspend.a_shared_device top.several_processes top.captures_and_instantiations top.rows_by
-        hip.side_by_side hip_functions.every_launch recordings.before_and_after_a_fusion replay.tables_of_tools
+        hip.side_by_side hip_functions.every_launch[6] recordings.before_and_after_a_fusion replay.tables_of_tools
         histograms.gaps maxima.of_an_interval_cudalaunch output.intervals_add_up failures.nothing_fails""",
     "each tier": """
         tiers.one_process tiers.system_wide[session] tiers.system_wide[tracefs] tiers.while_memory_is_mapped
-        copies.each_tier waits.tiers_are_equal allocs.tiers_are_equal graph_life.tiers_are_equal top.tiers_are_equal""",
+        copies.each_tier[session] waits.tiers_are_equal[multi] allocs.tiers_are_equal[tracefs] graph_life.tiers_are_equal[session] top.tiers_are_equal[multi]""",
     "messages and exit statuses": """
-        refusals fallback cgroups.wrong_arguments empty.tables empty.a_process_without_cuda info.cudatop
-        info.files_that_would_be_probed top_metrics.refused_options gpuspend.invalid_prices faults.messages_cannot_be_written
+        refusals fallback cgroups.wrong_arguments empty.tables[nvioctl] empty.tables[gpualloc] empty.a_process_without_cuda info.nvioctl
+        top_metrics.refused_options gpuspend.invalid_prices faults.messages_cannot_be_written
         faults.output_cannot_be_written faults.few_files faults.existing_files_are_kept""",
     "processes, threads, forks and exec": """
-        processes.a_child_alone processes.exec_of_other_programs processes.reused_pid threads.threads_have_their_own_names
-        main_thread.exited_before_tracing main_thread.exec_by_another_thread allocs.executed filters.two_processes_of_three
+        processes.a_child_alone processes.exec_of_other_programs processes.reused_pid[session] threads.threads_have_their_own_names
+        main_thread.exited_before_tracing[session] main_thread.exec_by_another_thread allocs.executed filters.two_processes_of_three
         filters.one_thread filters.last_target_ends_the_run late.short_lives late.tool_first
-        started.from_the_first_call started.children_and_status held.each_way_to_attach held.tool_killed_while_the_program_waits
-        life.signal_ends_with_a_report life.reader_exits life.nothing_left_after_sigkill""",
+        started.from_the_first_call started.children_and_status held.each_way_to_attach[multi] held.tool_killed_while_the_program_waits
+        life.signal_ends_with_a_report life.reader_exits life.nothing_left_after_sigkill[session]""",
     "cgroups, containers and pods": """
         cgroups.members_only cgroups.joining_by_fork cgroups.joining_by_being_moved cgroups.growing_from_two_to_thirty
         cgroups.removed_cgroup_ends_the_run containers.a_container_of_runc containers.pods_and_namespaces
         containers.owner_in_the_table containers_hostile.pod_among_hostile_files""",
     "names, stacks and Python": """
-        names.running_program names.driver_lookups names.two_programs_with_one_handle registrations.a_static_runtime_stripped
-        registrations.names_are_cached user_stacks.equals_the_programs_own_stack user_stacks.without_frame_pointers
-        python.every_frame python.by_line python.threads""",
+        names.running_program[workload] names.driver_lookups names.two_programs_with_one_handle registrations.a_static_runtime_stripped
+        registrations.names_are_cached[kept] user_stacks.equals_the_programs_own_stack user_stacks.without_frame_pointers
+        python.every_frame[3.12,held] python.every_frame[3.9,released] python.by_line""",
     "losses, full tables and failures": """
-        events.lost_events_are_counted overflow.totals_stay_exact overflow.rows_are_freed left.launches
-        left.within_a_wait returns.launches alloc_who.inexact_values_are_marked neighbours.more_graphs_than_the_table_has
+        events.lost_events_are_counted overflow.totals_stay_exact overflow.rows_are_freed[latency] left.launches
+        left.within_a_wait alloc_who.inexact_values_are_marked neighbours.more_graphs_than_the_table_has
         max_overhead.exact_below_the_limit forwarding.counts_launches_once forwarding.loses_no_returns
-        overwritten.by_identical_bytes_while_mapped files.a_path_with_a_space forms.runtime_alone
+        overwritten.by_identical_bytes_while_mapped files.a_path_with_a_space[tracefs] forms.runtime_alone
         hostile.text_stays_text hostile_files.an_endless_environment helpers.the_tool_drops_capabilities
         helpers.a_target_whose_library_root_may_not_read""",
     "the screen, verdicts and devices": """
-        top_screen.drill_down top_screen.signals_restore_the_terminal diagnosis.one_rule_per_process diagnosis.stopped_in_a_wait
-        why.details_are_frames stuck.in_flight_before_tracing waiting.began_before_tracing earlier.frees
+        top_screen.drill_down top_screen.signals_restore_the_terminal diagnosis.one_rule_per_process[waits] diagnosis.stopped_in_a_wait
+        why.details_are_frames stuck.in_flight_before_tracing waiting.began_before_tracing[session] earlier.frees
         top_nvml.figures_of_processes_and_devices top_nvml.nvml_hangs top_gpus.with_nvml alloc_nvml.per_process
         amd_gpus.of_processes_and_devices top_kept.changed_by_keys""",
 }

@@ -23,7 +23,7 @@ class Settings:
         self.file.parent.mkdir(mode=0o700, exist_ok=True)
         self.file.write_bytes(text if isinstance(text, bytes) else text.encode())
 
-    def screen(self, workload, *arguments, interval="", **options):
+    def screen(self, workload, *arguments, interval=None, **options):
         return Screen("-p", workload.pid, *arguments, interval=interval, XDG_CONFIG_HOME=str(self.folder), **options)
 
 

@@ -43,7 +43,7 @@ class Screen(Terminal):
             raise Skip("there is no tmux")
         if not {"-p", "-c"} & set(arguments):
             harness.must_be_alone()
-        super().__init__([harness.binary, interval, "--nvml", nvml, *arguments], columns, lines,
+        super().__init__([harness.binary, *([interval] if interval else []), "--nvml", nvml, *arguments], columns, lines,
                          ASAN_OPTIONS="exitcode=99", **environment)
         harness.at_end.append(self.stop)
         self.wait_for(f"by {by}")
