@@ -19,10 +19,6 @@ sums = ("launches", "captured", "kernels_launched", "errors", "updates", "failed
 reasons = ("none", "error", "topology", "node type", "function", "parameters", "not supported", "unsupported function",
            "attributes")
 
-# Script of a CUDA process without graphs, which must not appear in any row.
-no_graphs = "launch scale 3; copy 5; sync 1; event record Z; event wait Z stream=1"
-
-
 def calls(workload, api="driver"):
     """Graph calls in the truth file that belong to the API layer that the tool counts."""
     return [call for call in truth_lines(workload, "graph-call") if layer_wanted(call, api)]

@@ -10,6 +10,11 @@ from programs import Tool, kill_at_end, numbers
 
 versions = {version: version for version in ("5", "6", "7")}
 
+# Arguments of calls.
+stream = 0x5000
+kernel, other_kernel = 0x401000, 0x402000
+device, host = 0x7e0000000000, 0x7ffc00000000
+
 
 def library(version):
     return harness.standin / f"hip/libamdhip64.so.{version}"
@@ -55,3 +60,17 @@ class Calls:
 def start(program, *arguments, **options):
     harness.binary = harness.build / program
     return Tool(*arguments, **options)
+
+
+def dim3(x, y, z):
+    """Arguments for a dim3 passed by value, in two registers."""
+    return y << 32 | x, z
+
+
+def words(*values):
+    return "{" + ",".join(map(str, values)) + "}"
+
+
+def times(number):
+    """Number of calls of the function at this position in a list. It is unique to the function."""
+    return 3 + 2 * number

@@ -130,13 +130,6 @@ def reject_constant(text):
     raise Failure(f"{text} is not JSON")
 
 
-def may_lose_stacks(mode):
-    """Whether the tool may lose stacks on a busy machine, which it reports. A thread that is preempted while the kernel
-    walks its stack keeps the CPU's buffer (get_perf_callchain() in kernel/events/callchain.c), so other threads get
-    none."""
-    return "-U" in mode
-
-
 def ignore_and_block_signals():
     """Preexec function: ignores SIGCHLD, as after a shell's trap '' CHLD, and blocks all signals."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

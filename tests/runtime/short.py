@@ -4,15 +4,16 @@ variants."""
 
 SHORT = {
     "counts of every tool, under real probes": """
-        counts.one_thread counts.eight_threads capture.launches_between_captures layers.each_api events.every_value
-        events.a_line_of_text_each copies.by_default copies.sixty_four_threads copies.streams_of_both_kinds
-        waits.calls_that_do_not_wait waits.lines allocs.every_runtime_function[workload-static]
-        alloc_lines.by_many_threads alloc_ends.memory_held_at_exit graphs.captured_nodes graph_life.refused_updates
-        graph_lines.the_life_of_graphs cudagap.in_calls cudagap.block_reasons cudagap_gaps.lines cudagap_stacks.of_all_threads
-        ncclwait.waits_by_rank[session] ncclwait.counts ncclwait_hangs.mismatches driver_calls.one_process driver_calls.only_failures
-        gpuspend.waits gpuspend.a_shared_device top.several_processes top.captures_and_instantiations top.rows_by
-        hip.side_by_side hip_functions.every_launch[6] recordings.before_and_after_a_fusion replay.tables_of_tools
-        histograms.gaps maxima.of_an_interval_cudalaunch output.intervals_add_up failures.nothing_fails""",
+        counts.one_thread counts.eight_threads capture.launches_between_captures layers.each_api[latency]
+        events.with_results_and_durations events.a_line_of_text_each copies.by_default copies.sixty_four_threads
+        copies.streams_of_both_kinds waits.calls_that_do_not_wait waits.lines allocs.every_runtime_function[workload-static]
+        alloc_lines.by_many_threads alloc_ends.memory_held_at_exit graphs.captured_nodes graphs.concurrent_captures
+        graphs.lines_of_calls graph_life.reused_handles[threads] cudagap.in_calls cudagap.block_reasons
+        cudagap_gaps.lines cudagap_stacks.of_all_threads ncclwait.waits_by_rank[session] ncclwait.counts
+        ncclwait_hangs.mismatches driver_calls.one_process driver_calls.only_failures gpuspend.waits
+        gpuspend.a_shared_device top.several_processes top.captures_and_instantiations top.rows_by hip.side_by_side
+        recordings.before_and_after_a_fusion replay.tables_of_tools maxima.of_an_interval_cudalaunch
+        output.intervals_add_up failures.nothing_fails""",
     "each tier": """
         tiers.one_process tiers.system_wide[session] tiers.system_wide[tracefs] tiers.while_memory_is_mapped
         copies.each_tier[session] waits.tiers_are_equal[multi] allocs.tiers_are_equal[tracefs] graph_life.tiers_are_equal[session] top.tiers_are_equal[multi]""",

@@ -7,8 +7,7 @@ import harness
 from amd import AmdMachine, mib
 from gaps import parts, sum_of
 from harness import case, check, equal, wait_until
-from hip import Calls, library, start
-from hip_calls import dim3, kernel, stream
+from hip import Calls, dim3, kernel, library, start, stream
 from programs import Tool
 from test_alloc_nvml import Nvml
 from test_gpuspend import check_sums

@@ -51,19 +51,6 @@ def in_order(tool):
         last[event["tid"]] = event["time_ns"]
 
 
-@case(each={"driver": "driver", "runtime": "runtime", "both": "both"}, asan=True)
-def every_value(api):
-    workload = Workload(script)
-    tool = Tool("-p", workload.pid, "-e", "--api", api)
-    start = time.monotonic_ns()
-    workload.go()
-    truth = workload.truth()
-    end = time.monotonic_ns()
-    equal(events_in(tool.finish()), events_of(truth, api), f"{tool}")
-    in_order(tool)
-    check(all(start <= event["time_ns"] <= end for event in tool.events), "a time is outside of the run")
-
-
 def bars_of(tool, trace):
     """Checks that a trace has one bar per call on its thread's track, and that bars nest or do not overlap. A launch on
     several devices has several equal bars."""
@@ -142,22 +129,22 @@ def of_all_processes():
     equal(got, events_of(truth, "driver"), f"{tool}")
 
 
-@case(each={"one": True, "all": False}, alone=["all"])
-def of_a_process_that_launches_already(one):
+@case
+def of_a_process_that_launches_already():
     """Events that happen while the tool starts are printed after its first lines."""
     workload = Workload("forever; launch vecadd 10 gap_us=100; end").go()
     for _ in range(3):
-        tool = Tool(*(["-p", workload.pid] if one else []), "-e")
+        tool = Tool("-p", workload.pid, "-e")
         wait_until(lambda: len(tool.lines) > 100, "100 lines")
         tool.stop()
     workload.stop()
 
 
-@case(each={"json": True, "text": False}, asan=True)
-def lost_events_are_counted(json):
+@case(asan=True)
+def lost_events_are_counted():
     """The tool is stopped during 50,000 calls: the number of events that did not fit into the buffer is exact."""
     workload = Workload("launch vecadd 50000; touch {dir}/done; wait {dir}/end; launch saxpy 10")
-    tool = Tool("-p", workload.pid, "-e", "--ring-mb", 1, json=json, losses=True)
+    tool = Tool("-p", workload.pid, "-e", "--ring-mb", 1, losses=True)
     os.kill(tool.pid, signal.SIGSTOP)
     wait_until(lambda: system.stat_fields(tool.pid)[0] == "T", "the tool has stopped")
     workload.go()
@@ -167,12 +154,8 @@ def lost_events_are_counted(json):
     (workload.go_file.parent / "end").touch()
     workload.wait()
     tool.finish()
-    if json:
-        seen, lost = len(tool.events), tool.lost.get("events_lost", 0)
-        equal(set(tool.lost), {"events_lost"}, "losses")
-    else:
-        seen = sum("vecadd" in line or "saxpy" in line for line in tool.lines)
-        lost = sum(int(line.split()[1]) for line in tool.error.splitlines() if "events lost" in line)
+    seen, lost = len(tool.events), tool.lost.get("events_lost", 0)
+    equal(set(tool.lost), {"events_lost"}, "losses")
     check(lost > 10000, f"only {lost} events are lost, although the buffer is much too small for all events")
     equal(seen + lost, 50010, "events and losses")
     check("events lost" in tool.error and "--ring-mb" in tool.error, f"no message with a remedy: {tool.error}")

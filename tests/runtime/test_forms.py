@@ -29,11 +29,13 @@ def all_forms_at_once():
             except Failure as failure:
                 wrong.append(str(failure))
     equal(wrong, [], "forms with wrong counts")
+    stripped = workloads[(with_runtime + driver_only).index("workload-static-stripped")]
+    equal({row["layer"] for row in tools["both"].rows if row["pid"] == stripped.pid}, {"driver"}, "layers of a stripped runtime")
 
 
-@case(each={form: form for form in with_runtime})
-def runtime_alone(form):
-    workload = Workload(script, form)
+@case
+def runtime_alone():
+    workload = Workload(script, "workload-static")
     tool = Tool("-p", workload.pid, "--api", "runtime", "-l")
     workload.go()
     truth = workload.truth()

@@ -19,8 +19,7 @@ import test_waits
 import tops
 import waits
 from harness import case, check, equal, wait_until
-from hip import Calls, start
-from hip_calls import stream
+from hip import Calls, start, stream
 from programs import Tool, Workload, kill_at_end
 from test_allocs import driver_frees, driver_kinds
 from truth import same_counts

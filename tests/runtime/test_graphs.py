@@ -1,51 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudagraph: each executable graph has its own row with its nodes and calls."""
+"""cudagraph: rows, lines and storms of real programs. tests/bpf/graph_test.cpp tests each function."""
+from collections import Counter
+
 import graphs
-from graphs import case, same_graphs, trace_graphs
+from graphs import case, trace_graphs
 from harness import check, equal
 from programs import Tool, Workload
-
-specific = ("kernel", "memcpy", "memset", "host", "empty", "wait", "record", "semsignal", "semwait", "memalloc")
-settable = ("kernel", "memcpy", "memset", "host", "wait", "record", "semsignal", "semwait")
-
-
-def every(layer, adds, instantiates, updates, memop, generic="generic"):
-    """A script with every graph function, each with a unique number of calls."""
-    n = iter(range(2, 1000))
-    lines = ["graph create G"]
-    lines += [f"graph add G {kind} {next(n)}; graph add G {kind} {next(n)} {generic}" for kind in specific]
-    lines += ["graph add G memfree 2", *(f"graph add G {add}" for add in adds)]
-    lines += ["graph add G memop 4"] if memop else []
-    lines += [f"graph create H; graph add H child 2 of=G; graph add H child 1 of=G {generic}; graph add H kernel 5; graph clone H C"]
-    lines += ["graph create B; graph add B kernel 3"]
-    lines += ["graph handle C; graph add C conditional body=D; graph add D kernel 7"] if generic else []
-    lines += [f"graph instantiate {'GHCB'[i % 4]} X{i} fn={fn}; graph launch X{i} {next(n)}; graph upload X{i} {next(n)}"
-              for i, fn in enumerate(instantiates)]
-    lines += [f"graph instantiate G Y; graph setparams Y {kind} {next(n)}; graph setparams Y {kind} {next(n)} generic\n"
-              f"graph launch Y {next(n)}" for kind in settable]
-    lines += ["graph instantiate H Z; graph setparams Z child of=G; graph launch Z 3 fn=%sGraphLaunch_ptsz" % layer]
-    lines += ["graph setparams Y memop 3"] if memop else []
-    lines += [f"graph instantiate B U; graph update U B {next(n)} fn={fn}; graph launch U {next(n)}" for fn in updates]
-    lines += ["graph update U G; graph update U B update_result=5"] if updates else []
-    lines += [f"graph upload X1 3 fn={layer}GraphUpload_ptsz; graph destroy B; graph execdestroy X0; graph destroy H", graphs.no_graphs]
-    return "\n".join(lines)
-
-
-driver = every("cu", ["kernel 3 fn=cuGraphAddKernelNode", "empty 2 generic fn=cuGraphAddNode_v2"],
-               ["cuGraphInstantiate", "cuGraphInstantiate_v2", "cuGraphInstantiateWithFlags", "cuGraphInstantiateWithParams",
-                "cuGraphInstantiateWithParams_ptsz"], ["cuGraphExecUpdate", "cuGraphExecUpdate_v2"], True)
-runtime = ("cuda", [f"memcpy 3 fn=cudaGraphAddMemcpyNode{what}" for what in ("1D", "ToSymbol", "FromSymbol")],
-           ["cudaGraphInstantiate", "cudaGraphInstantiateWithFlags", "cudaGraphInstantiateWithParams",
-            "cudaGraphInstantiateWithParams_ptsz"])
-# The version of a static runtime is unknown, so functions whose arguments differ between versions are not probed.
-scripts = {"workload": every(*runtime, ["cudaGraphExecUpdate"], False), "workload-static": every(*runtime, [], False, "")}
-
-
-@case(asan=True)
-def every_driver_function():
-    tool, workload = trace_graphs(driver)
-    called = {call["function"] for call in graphs.calls(workload)}
-    check(len(called) >= 39, f"{len(called)} functions called: {sorted(called)}")
 
 
 @case(gpu=True)
@@ -68,20 +28,9 @@ def nodes_on_a_device():
           [(3, 1, 2, 2, 1, 13, 39, 1, 0, 0), (9, 0, 0, 0, 0, 20, 180, 0, 2, 0), (16, 1, 2, 2, 1, 7, 112, 0, 0, 0)], "graphs")
 
 
-@case(each={form: form for form in ("workload", "workload13", "workload-static")})
-def every_runtime_function(form):
-    """With --api driver, runtime and both. With both, no call counts twice."""
-    workload = Workload(scripts.get(form, scripts["workload"]), form)
-    tools = {api: Tool("-p", workload.pid, "--api", api) for api in ("driver", "runtime", "both")}
-    workload.go().wait()
-    for api, tool in tools.items():
-        same_graphs(tool.finish(), workload, api=api)
-
-
-@case(each={"driver": ("workload-driver", "driver"), "runtime": ("workload", "runtime"), "both": ("workload13", "both")})
-def captured_nodes(how):
+@case
+def captured_nodes():
     """Calls on a captured stream become nodes, by kind; failed calls, and calls on other streams, do not."""
-    form, api = how
     script = """
     launch scale 9 stream=1; capture begin stream=1; launch scale 3 stream=1; launch scale 2 stream=1 result=719; launch scale 7 stream=2
     hostfunc 2 stream=1; copy 4 fn=cuMemcpyHtoDAsync_v2 stream=1; copy 5 fn=cuMemsetD8Async stream=1; copy 1 fn=cuMemcpyDtoD_v2
@@ -90,7 +39,7 @@ def captured_nodes(how):
     capture begin stream=1; launch scale 1 stream=1; graph launch X 2 stream=1; graph launch X stream=2; capture end H stream=1
     graph instantiate H Y; graph launch Y 5
     """
-    trace_graphs(script, form=form, api=api)
+    trace_graphs(script, form="workload13", api="both")
 
 
 @case(asan=True)
@@ -109,62 +58,49 @@ def concurrent_captures():
     trace_graphs(script)
 
 
-@case
-def events_carry_a_capture():
-    """Events extend a capture over three streams and back; calls on these streams before and after the capture do not
-    belong to the graph."""
-    script = """
-    repeat 20; capture begin stream=1; launch scale 2 stream=1; event record E stream=1; event wait E stream=2; event wait E stream=3
-    launch scale 3 stream=2; copy 4 fn=cuMemsetD8Async stream=3; hostfunc 1 stream=3
-    event record F stream=2; event wait F stream=1; event record H stream=3; event wait H stream=1
-    launch scale 1 stream=1; capture end G stream=1; launch scale 5 stream=2; launch scale 5 stream=3; graph instantiate G X
-    graph launch X 2; launch scale 3 stream=2; end
-    capture begin stream=2; launch scale 7 stream=2; launch scale 3 stream=1; launch scale 3 stream=3; capture end G stream=2
-    graph instantiate G Y; graph launch Y 3
-    """
-    trace_graphs(script)
-
-
-@case
-def captured_into_a_graph():
-    """A capture into an existing graph adds nodes to it, but not to executable graphs instantiated before."""
-    script = """
-    graph create G; graph add G kernel 2; graph instantiate G X; capture begin stream=1 to=G; launch scale 3 stream=1; hostfunc 1 stream=1
-    capture end G2 stream=1; graph instantiate G Y; graph launch X 5; graph launch Y 7; capture begin stream=1 to=G
-    launch scale 100 stream=1; capture end G3 stream=1; graph instantiate G Z; graph launch Z; graph add G memset 2
-    graph update Z G; graph launch Z 2
-    """
-    trace_graphs(script)
-    trace_graphs(script, form="workload", api="runtime")
-
-
-failures = {
-    900: "capture begin stream=1; launch scale 3 stream=1; sync 1 fn=cuStreamSynchronize stream=1; launch scale 4 stream=1; capture end G stream=1",
-    902: "event record E stream=1; event wait E stream=2; capture end G stream=1; capture end H stream=2",
-    903: "event record E stream=1; event wait E stream=2; launch scale 3 stream=2; capture end G stream=2; capture end G stream=1",
-    904: "event record E stream=1; event wait E stream=2; launch scale 3 stream=2; capture end G stream=1",
-    905: "event wait O stream=1; launch scale 2 stream=1; capture end G stream=1",
-    906: "event record E stream=1; event wait E stream=legacy; launch scale 2 stream=1; capture end G stream=1",
-    907: "event record E stream=1; sync 1 fn=cuEventQuery event=E; launch scale 2 stream=1; capture end G stream=1",
-    908: "threads 1; capture end G stream=1; end; launch scale 2 stream=1; capture end G stream=1; graph instantiate G Z; graph launch Z 5",
-}
-
-
-@case(each={str(code): code for code in failures})
-def failed_captures(code):
-    """A failed capture leaves no graph, and adds nothing to the next one."""
-    begin = "" if code == 900 else "capture begin stream=1; launch scale 3 stream=1;"
-    other = "capture begin stream=2; launch scale 1 stream=2;" if code == 902 else ""
-    script = f"""event record O stream=2; {other} {begin} {failures[code]}
-    capture begin stream=1; launch scale 5 stream=1; launch scale 7 stream=2; capture end K stream=1; graph instantiate K X
-    graph launch X 3; capture begin stream=2; launch scale 2 stream=2; capture end L stream=2; graph instantiate L Y; graph launch Y 4
-    """
-    workload = Workload(script, "workload-driver")
-    tool, summary = Tool("-p", workload.pid), Tool("-p", workload.pid, "--summary")
+@case(asan=True)
+def lines_of_calls():
+    """-e, and -x: lines of several threads equal the calls in the truth file."""
+    workload = Workload("""
+    threads 3; graph create .G; graph add .G kernel 2; graph instantiate .G .X; graph launch .X 2 stream=own; graph launch .X result=700
+    capture begin stream=own; launch scale 3 stream=own; graph launch .X stream=own; capture end .H stream=own
+    graph update .X .H update_result=2; graph execdestroy .X; graph destroy .G result=1; end
+    """, "workload-driver")
+    every, failed = Tool("-p", workload.pid, "-e"), Tool("-p", workload.pid, "-e", "-x")
     workload.go().wait()
-    same_graphs(tool.finish(), workload)
-    ends = [call for call in graphs.calls(workload) if call["kind"] == "end"]
-    row, = summary.finish().rows
-    equal((row["captures"], row["failed_captures"]), tuple(sum(c["count"] for c in ends if bool(c["result"]) == bad)
-                                                           for bad in (False, True)), "captures")
-    check(row["failed_captures"] > 0, f"no failed capture: {ends}")
+    want, last = Counter(), {}
+    for call in graphs.calls(workload):
+        want[call["tid"], call["function"], call["result"], call["exec"], int(call["recorded"])] += call["count"]
+    for event in every.finish().events:
+        check(event["time_ns"] >= last.get(event["tid"], 0), f"out of order: {event}")
+        last[event["tid"]] = event["time_ns"]
+    for tool, wanted in (every, want), (failed.finish(), {call: n for call, n in want.items() if call[2]}):
+        equal(Counter((e["tid"], e["function"], e["result_code"], e.get("exec"), e["captured"]) for e in tool.events), wanted, f"{tool}")
+
+
+storm = """
+deeper; repeat 9; capture begin stream=1; launch scale 1 stream=1; capture end G stream=1; graph instantiate G X; graph launch X
+graph execdestroy X; graph destroy G; end; end; touch {dir}/made%s; sleep 1300
+"""
+
+
+@case(asan=True)
+def storms():
+    """A process that captures more often than the limit is reported once, with rate and stack. Processes below the limit,
+    and captures during the warm-up, are not reported."""
+    workload, calm = Workload(storm % 0), Workload(storm.replace("repeat 9", "repeat 4") % 1)
+    pids = f"{workload.pid},{calm.pid}"
+    tool, all_of_it, text, warm = (Tool("-p", pids, "--storms", *more, **options) for more, options in (
+        (["--warm-up", "0"], {}), (["2", "--warm-up", "0"], {}), (["--warm-up", "0"], {"json": False}), ([], {})))
+    workload.go(), calm.go()
+    workload.wait(), calm.wait()
+    line, = tool.finish().events
+    equal((line["pid"], line["captures_per_minute"], line["instantiates_per_minute"], line["event"]), (workload.pid, 9, 9, "storm"), f"{line}")
+    check(any("workload::" in frame for frame in line["frames"]), f"no frame of the program: {line}")
+    equal({e["pid"]: e["captures_per_minute"] for e in all_of_it.finish().events}, {workload.pid: 9, calm.pid: 4}, f"{all_of_it}")
+    equal(warm.finish().events, [], "storms during warm-up")
+    for each in tool, warm, all_of_it:
+        equal(each.rows, [], f"rows of {each}")
+    head, row, *frames = text.finish().text.splitlines()
+    check("CAPTURES/min" in head and str(workload.pid) in row.split(), f"{text.text}")
+    check(any("workload::" in frame for frame in frames), f"no frame of the program in: {text.text}")

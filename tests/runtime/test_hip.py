@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HIP, against libraries laid out as in ROCm 5.7, 6.4 and 7.2: names, and use together with CUDA.
-test_hip_functions.py tests each function."""
+"""HIP, against libraries laid out as in ROCm 5.7, 6.4 and 7.2: names, and use together with CUDA. tests/bpf
+tests each function."""
+import re
 import time
 
 import harness
-from harness import case, equal
-from hip import Calls, library, start, versions
-from hip_calls import device, dim3, host, kernel, other_kernel, stream, times, words
+from harness import case, check, equal
+from hip import Calls, device, dim3, host, kernel, library, other_kernel, start, stream, times, versions, words
 from programs import Tool
 
 
@@ -162,3 +162,75 @@ def objects_with_wrong_names_are_ignored(version):
     calls.end()
     rows = [row for row in tool.finish().rows if row.get("launches")]
     equal({(row.get("kernel"), row.get("name_source")) for row in rows}, {("scale(int)", "lookup"), (None, None)}, f"{rows}")
+
+
+def exported(version, *shapes):
+    """Functions that the stand-in's HIP library exports in this version; optionally only those whose code has one of
+    these shapes (standin/hip/exports.txt)."""
+    lines = [line.split() for line in (harness.root / "tests/standin/hip/exports.txt").read_text().splitlines()]
+    return {name for first, shape, _, _, *names in lines
+            if "#" != first <= version and (shape in shapes if shapes else shape != "null") for name in names}
+
+
+def rows_of_the_table(version):
+    """Functions that tools trace in this version, from the probe table."""
+    text = (harness.root / "src/attach/probe_table_hip.cpp").read_text().partition("TableEntry hip_table[] = {\n")[2].partition("\n};")[0]
+    text = re.sub(r"^ *//.*\n", "", text, flags=re.M)
+    names = set()
+    for entry in text.split("\n    {"):
+        name, variant = re.search(r'"(\w+)(?:\[(\w+)\])?",\s+KIND_', entry).groups()
+        only = re.search(r", (hip52?|hip6|before6|after52)\},\s*$", entry)
+        if not only or only[1] in {"5": ("hip5", "before6", "after52")}.get(version, ("hip6", "after52")):
+            names |= {name, name + (variant or "")}
+    return names
+
+
+@case
+def every_row():
+    """The newest library of the stand-in has every function of the table."""
+    traced = rows_of_the_table("7")
+    check(len(traced) > 200, f"{len(traced)} rows were read")
+    equal(traced - exported("7") - exported("7", "null"), set(), "functions that the stand-in does not have")
+
+
+@case(tool="cudamemcpy", alone=True)
+def process_traced_from_its_start():
+    """A process that starts after the tool, and calls hipInit(). Memory that HIP did not allocate is host memory, and a
+    thread that set no device uses the first one."""
+    other = Calls(library("6"))  # so that the tool attaches to the library
+    tool, held = start("cudamemcpy", "--by", "pid,kind,memory", 100), start("gpualloc", "--by", "pid,kind", 100)
+    calls = Calls(library("6"))
+    calls.call("hipInit", 1, 0)
+    calls.call("hipMalloc", 1, "&p", 4096)
+    calls.call("hipHostMalloc", 1, "&h", 4096, 0)
+    calls.call("hipMallocManaged", 1, "&m", 4096, 1)
+    calls.call("hipMemcpy", 3, "p", "&heap", 100, 4)
+    calls.call("hipMemcpy", 5, "h", "p", 100, 4)
+    calls.call("hipMemcpy", 7, "p", "p", 100, 4)
+    calls.call("hipMemcpy", 9, "p", "m", 100, 4)
+    calls.call("hipHostFree", 1, "h")
+    calls.call("hipMemcpy", 11, "h", "p", 100, 4)
+    other.call("hipMalloc", 1, "&p", 4096)
+    other.call("hipMemcpy", 13, "p", "&heap", 100, 4)
+    for each in calls, other:
+        each.call("hipDeviceReset", 1)
+    calls.end(), other.end()
+    found = {(row["pid"], row["kind"], row["source"], row["destination"]): row["copies"] for row in tool.stop().rows}
+    want = {("H2D", "pageable", "device"): 3, ("D2H", "device", "pinned"): 5, ("D2D", "device", "device"): 7,
+            ("unknown", "managed", "device"): 9, ("unknown", "device", "unknown"): 11}
+    want = {(calls.pid, *key): count for key, count in want.items()}
+    equal(found, want | {(other.pid, "H2D", "host", "device"): 13}, "copies")
+    found = {(row["pid"], row["kind"]): (row["released"], row["live_bytes"]) for row in held.stop().rows}
+    equal({pid: found[pid, "device"] for pid in (calls.pid, other.pid)}, {calls.pid: (1, 0), other.pid: (0, 4096)}, "freed by a reset")
+
+
+@case(each=versions)
+def probe_placement(version):
+    """Probes of forwarding functions sit after the first instruction, except in functions that jump to address 0."""
+    calls = Calls(library(version))
+    without_target = {"5": 0, "6": 0}.get(version, len(exported(version, "null")))
+    for tool, single_stepped in (("cudagraph", without_target), ("gpualloc", 0)):
+        messages = start(tool, "-p", calls.pid, "-v", 100).stop().error
+        count, places = re.search(r"libamdhip64\.so\.\d: (\d+) of \d+ functions, (.*?)(?:; not in this file.*)?$", messages, re.M).groups()
+        want = f"{int(count) - single_stepped} at +4" + f", {single_stepped} at +0 (single-stepped by the kernel: slow)" * bool(single_stepped)
+        equal(sorted(places.split(", ")), sorted(want.split(", ")), f"places of {tool}")

@@ -107,3 +107,18 @@ def many_names():
     tool.stop(signal.SIGTERM)
     workload.stop()
     equal(len({row.get("kernel") for row in tool.rows} & {f"made_up_{i}" for i in range(3000)}), 3000, "names")
+
+
+@case(each={"table": ["--by", "thread,graph"], "events": ["-e"], "storms": ["--storms", "1", "--warm-up", "0"]}, asan=True,
+      tool="cudagraph")
+def names_in_graphs(mode):
+    """Process names with escape sequences, newlines or invalid UTF-8 are escaped."""
+    one = "graph instantiate G X; graph launch X 2; graph launch X result=700; graph execdestroy X"
+    steps = "graph create G; graph add G kernel\n" + "\n".join(f"name {comm}\n{one}" for comm in comms)
+    for comm in comms[0], comms[3]:
+        workload = Workload(f"{steps}; name {comm}; sleep 1200", "workload-driver")
+        tools = [Tool("-p", workload.pid, *mode, json=json) for json in (False, True)]
+        workload.go().wait()
+        no_control_bytes(tools[0].finish())
+        no_control_bytes_in_json(tools[1].finish())
+        check(tools[0].text.strip() and len(tools[1].records) > 3, f"{tools[1]}: no output")

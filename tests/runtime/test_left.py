@@ -10,7 +10,6 @@ from programs import Tool, Workload
 
 forever = "block_us=60000000"
 tiers = {tier: tier for tier in ("session", "multi", "tracefs")}
-depths = {"from above": "deeper 65536; {}; end", "from the same place": "{}"}
 
 
 def abandoned(call, times=30):
@@ -25,23 +24,15 @@ def traced(script, *arguments, tool=Tool):
     return tool.finish(), truth
 
 
-@harness.case(each={f"{tier}, {name}": (tier, depth) for tier in tiers for name, depth in depths.items()})
-def launches(case):
+@harness.case(each=tiers)
+def launches(tier):
     """Modes that trace returns do not count abandoned calls as launches, but report their number."""
-    tier, depth = case
     system.need_tier(tier)
-    script = abandoned(depth.format(f"launch vecadd 1 {forever}")) + "launch vecadd 7"
+    script = abandoned(f"deeper 65536; launch vecadd 1 {forever}; end") + "launch vecadd 7"
     for mode in "-l", "-x":
         tool, _ = traced(script, mode, "--by", "pid", "--attach", tier)
         equal(sum(row["launches"] for row in tool.rows), 7 if mode == "-l" else 0, f"launches, {mode}")
         equal(tool.lost, {"calls_left": 30}, f"losses, {mode}")
-
-
-@harness.case
-def modes_without_returns():
-    """Modes that trace only entries count abandoned calls as launches."""
-    tool, _ = traced(abandoned(f"launch vecadd 1 {forever}") + "launch vecadd 7", "--by", "pid")
-    equal((sum(row["launches"] for row in tool.rows), tool.lost), (37, {}), "launches and losses")
 
 
 @tops.case
@@ -76,17 +67,17 @@ def long_wait(case_tool, after, *arguments):
     return tool
 
 
-@waits.case(each={"polls": "sync 1 fn=cuStreamQuery", "waits": "sync 1"})
-def waits_after_a_wait(call):
+@waits.case
+def waits_after_a_wait():
     """Only waits are traced: the thread's next wait reveals that the previous one was abandoned."""
-    tool = long_wait(Tool, f"forever; {call} gap_us=20000; end", "--by", "pid")
+    tool = long_wait(Tool, "forever; sync 1 fn=cuStreamQuery gap_us=20000; end", "--by", "pid")
     waiting = [row["waiting"] for row in tool.rows]
     equal((max(waiting), waiting[-1]), (1, 0), "the wait was shown, but not at the end")
 
 
-@tops.case(each={"launches": "launch vecadd 1", "copies": "copy 1 fn=cuMemcpyHtoDAsync_v2", "memory": "alloc a 4096"})
-def calls_after_a_wait(call):
-    long_wait(Tool, f"forever; {call} gap_us=20000; end")
+@tops.case
+def calls_after_a_wait():
+    long_wait(Tool, "forever; alloc a 4096 gap_us=20000; end")
 
 
 @tops.case

@@ -2,7 +2,6 @@
 """Return probes: returns of calls outside the filter, or of calls without usable data, are neither counted nor reported
 as lost."""
 import copies
-import graphs
 import harness
 import memory
 import system
@@ -35,24 +34,19 @@ def launches(tier):
     calls_outside_the_filter(tier, "-l")
 
 
-@copies.case(each=tiers)
-def copy_calls(tier):
-    calls_outside_the_filter(tier, "-l")
+@copies.case
+def copy_calls():
+    calls_outside_the_filter("multi", "-l")
 
 
-@waits.case(each=tiers)
-def waiting_calls(tier):
-    calls_outside_the_filter(tier)
+@waits.case
+def waiting_calls():
+    calls_outside_the_filter("multi")
 
 
-@memory.case(each=tiers)
-def allocations(tier):
-    calls_outside_the_filter(tier)
-
-
-@graphs.case(each=tiers)
-def graph_calls(tier):
-    calls_outside_the_filter(tier)
+@memory.case
+def allocations():
+    calls_outside_the_filter("multi")
 
 
 # The process's first call, and calls with a structure that cannot be read.
@@ -74,15 +68,15 @@ def trace_unreadable(tier, *arguments):
     return tool, truth
 
 
-@copies.case(each=tiers)
-def first_calls_and_unreadable_structures(tier):
-    tool, truth = trace_unreadable(tier, "--by", "memory")
+@copies.case
+def first_calls_and_unreadable_structures():
+    tool, _ = trace_unreadable("tracefs", "--by", "memory")
     equal(sum(row["copies"] for row in tool.rows), 5, "copies")
     equal({row["destination"] for row in tool.rows}, {"device"}, "destinations")
     equal(tool.lost["arguments_unreadable"], 3, "unreadable structures")
 
 
-@tops.case(each=tiers)
-def all_first_calls_and_unreadable_structures(tier):
-    tool, truth = trace_unreadable(tier)
+@tops.case
+def all_first_calls_and_unreadable_structures():
+    tool, truth = trace_unreadable("session")
     tops.same(tool, truth)

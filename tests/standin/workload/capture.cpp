@@ -15,20 +15,13 @@ std::map<void*, uint64_t> started; // stream -> time before the call that began 
 
 void begin(const Step& step)
 {
-    bool to = step.has("to");
-    auto function =
-        to ? function_of(step, "StreamBeginCaptureToGraph") : function_of(step, "StreamBeginCapture", "_v2");
     constexpr unsigned mode = 0; // CU_STREAM_CAPTURE_MODE_GLOBAL; the first version of the function takes no mode
     ready_driver();
     void* s = stream(step, "1");
-    void* graph_to = to ? graph(step, step.option("to", "")) : nullptr;
-    GraphCall call{.function = function, .kind = "begin", .graph = graph_key(graph_to)};
+    GraphCall call{.function = function_of(step, "StreamBeginCapture", "_v2"), .kind = "begin"};
     call.stream = reinterpret_cast<uintptr_t>(s);
     uint64_t now = now_ns();
-    auto results = graph_calls(step, call, 1, [&](void* f) {
-        return to ? call_symbol(f, s, graph_to, nullptr, nullptr, static_cast<size_t>(0), mode)
-                  : call_symbol(f, s, mode);
-    });
+    auto results = graph_calls(step, call, 1, [&](void* f) { return call_symbol(f, s, mode); });
     std::lock_guard hold(lock);
     if (!result_of(results))
         started[s] = now;

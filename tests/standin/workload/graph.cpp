@@ -174,30 +174,12 @@ void destroy_exec(const Step& step)
     graph_calls(step, call, 1, [&](void* f) { return call_symbol(f, x); });
 }
 
-void conditional_handle(const Step& step)
-{
-    void* to = graph(step, step.word(1));
-    uint64_t made = 0;
-    GraphCall call{
-        .function = function_of(step, "GraphConditionalHandleCreate"), .kind = "conditional", .graph = graph_key(to)};
-    bool runtime = is_runtime(call.function); // the runtime's function takes no context
-    graph_calls(step, call, 1, [&](void* f) {
-        return runtime ? call_symbol(f, &made, to, 0u, 0u) : call_symbol(f, &made, to, nullptr, 0u, 0u);
-    });
-}
-
 const StepRow words[] = {
-    {"create", create},
-    {"clone", clone},
-    {"add", add_nodes},
-    {"handle", conditional_handle},
-    {"instantiate", instantiate_named},
-    {"upload", upload},
-    {"launch", launch_named},
-    {"update", update_named},
-    {"setparams", set_params},
-    {"destroy", destroy},
-    {"execdestroy", destroy_exec},
+    {"create", create},       {"clone", clone},
+    {"add", add_nodes},       {"instantiate", instantiate_named},
+    {"upload", upload},       {"launch", launch_named},
+    {"update", update_named}, {"setparams", set_params},
+    {"destroy", destroy},     {"execdestroy", destroy_exec},
 };
 
 } // namespace

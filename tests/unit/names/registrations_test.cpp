@@ -140,6 +140,13 @@ TEST_CASE("scan results are cached by build-id", "[registrations]")
         CHECK_FALSE(open_to_all.find("fedcba9876543210", 100));
         CHECK_FALSE(ScanCache(folder.link("link", folder.path())).find(id, 100));
     }
+    SECTION("damaged files are ignored")
+    {
+        for (const std::string& bytes : {std::string(), std::string(4096, '\xff'), encode(few()).substr(8)}) {
+            std::ofstream(*fs::directory_iterator(path)) << bytes;
+            CHECK_FALSE(cache.find(id, 100));
+        }
+    }
     SECTION("the size of the cache is limited")
     {
         Registrations many;
