@@ -33,7 +33,7 @@ SHORT = {
         containers.owner_in_the_table containers_hostile.pod_among_hostile_files""",
     "names, stacks and Python": """
         names.running_program[workload] names.driver_lookups names.two_programs_with_one_handle registrations.a_static_runtime_stripped
-        registrations.names_are_cached[kept] user_stacks.equals_the_programs_own_stack user_stacks.without_frame_pointers
+        registrations.names_are_cached user_stacks.equals_the_programs_own_stack user_stacks.without_frame_pointers
         python.every_frame[3.12,held] python.every_frame[3.9,released] python.by_line""",
     "losses, full tables and failures": """
         events.lost_events_are_counted overflow.totals_stay_exact overflow.rows_are_freed[latency] left.launches
