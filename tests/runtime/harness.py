@@ -74,8 +74,7 @@ class NotAlone(BaseException):
 
 
 def level(name, is_long):
-    return "short" if any(name == listed or name.startswith((f"{listed}[", f"{listed}.")) for listed in short.names()) \
-        else "long" if is_long else "medium"
+    return "short" if any(short.is_listed(name, listed) for listed in short.names()) else "long" if is_long else "medium"
 
 
 def must_be_alone():

@@ -23,9 +23,8 @@ for path in sorted(pathlib.Path(__file__).parent.glob("test_*.py")):
     if not harness.on_device or "gpu=" in path.read_text():
         importlib.import_module(path.stem)
 
-if unknown := [name for name in harness.short.names()
-               if not harness.on_device and not any(c.name == name or c.name.startswith((f"{name}[", f"{name}.")) for c in harness.cases)]:
-    sys.exit(f"short.py lists cases that do not exist: {', '.join(unknown)}")
+if not harness.on_device and (missing := harness.short.missing(harness.cases)):
+    sys.exit(f"short.py lists cases that do not exist: {', '.join(missing)}")
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases of make test, by what they prove. make test-all runs all cases. A name without [VARIANT] stands for all
-variants."""
+"""Selected cases: those of make test, by what they prove, and those that run under other kernels."""
 
+# A name without [VARIANT] stands for all variants, and the name of a file for all its cases.
 SHORT = {
     "counts of every tool, under real probes": """
         counts.one_thread counts.eight_threads capture.launches_between_captures layers.each_api[latency]
@@ -52,3 +52,49 @@ SHORT = {
 
 def names():
     return [name for text in SHORT.values() for name in text.split()]
+
+
+# Features that depend on the kernel: tiers, programs with many branches, cgroups and containers, stacks, late loading,
+# exits. All cases would take an hour in an emulated machine. None: all cases of the file.
+ON_OTHER_KERNELS = {
+    "test_tiers": ["system_wide[tracefs]", "system_wide[multi]", "one_process[perf]"],
+    "test_counts": ["one_thread", "eight_threads"],
+    "test_copies": ["by_default", "tagged_addresses"],
+    "test_returns": ["allocations"],
+    "test_left": ["in_each_part", "short_wait", "within_a_wait"],
+    "test_allocs": ["every_runtime_function[workload13]", "tagged_addresses"],
+    "test_waits": ["tiers_are_equal[tracefs]"],
+    "test_graphs": ["captured_nodes"],
+    "test_budget": None,
+    "test_info": ["ways_of_attaching", "cudalaunch", "nvioctl"],
+    "test_cudagap": ["block_reasons[pipe, 1]", "block_reasons[fault, 1]", "jumped_out_of_a_call", "throttled[alone]"],
+    "test_cudagap_around": ["a_quota"],
+    "test_cudagap_gaps": ["lines[pipe, 1]"],
+    "test_cudagap_wakers": ["a_chain"],
+    "test_ncclwait": ["system_wide"],
+    "test_overflow": ["rows_are_freed[entry]"],
+    "test_user_stacks": ["every_frame[near]", "every_frame[deepest]", "equals_the_programs_own_stack", "above_48_bits"],
+    "test_names": ["user_stacks"],
+    "test_layers": ["each_api[latency]", "through_a_protected_runtime"],
+    "test_hostile_files": ["clean_after_a_killed_run"],
+    "test_late": ["tool_first[both]", "a_process_that_has_no_library_yet"],  # imports test_hostile_files
+    "test_earlier": ["each_driver_function[cuCtxSynchronize-asleep]",
+                     "each_driver_function[cuStreamSynchronize_ptsz-asleep]",
+                     "each_runtime_function[cudaMemcpy-workload13]", "at_the_runtime[cudaMemcpy]", "threads",
+                     "no_false_alarm[launches]"],
+    "test_python": ["system_wide", "by_line"],
+}
+
+
+def missing(cases):
+    """Names in these selections that are not the name of a case."""
+    names_of_cases = {case.name for case in cases}
+    wanted = [name for name in names() if not any(is_listed(case, name) for case in names_of_cases)]
+    for module, chosen in ON_OTHER_KERNELS.items():
+        full = {f"{module.removeprefix('test_')}.{name}" for name in chosen or []}
+        wanted += sorted(full - names_of_cases)
+    return wanted
+
+
+def is_listed(case, name):
+    return case == name or case.startswith((f"{name}[", f"{name}."))

@@ -10,38 +10,14 @@ here = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(here), str(here.parents[1] / "runtime")]
 
 import harness  # noqa: E402
+import short  # noqa: E402
 
-# Runtime cases for features that depend on the kernel: tiers, programs with many branches, cgroups and containers,
-# stacks, late loading, exits. All runtime cases would take an hour in an emulated machine.
-chosen = {
-    "test_tiers": ["system_wide[tracefs]", "system_wide[multi]", "one_process[perf]"],
-    "test_counts": ["every_driver_function[latency]"],
-    "test_copies": ["by_default", "tagged_addresses"],
-    "test_returns": ["allocations[tracefs]", "allocations[multi]"],
-    "test_left": ["in_each_part", "short_wait", "within_a_wait"],
-    "test_allocs": ["every_driver_function[held]", "tagged_addresses"],
-    "test_waits": ["tiers_are_equal[tracefs]"],
-    "test_graphs": ["every_driver_function"],
-    "test_budget": None,  # all cases
-    "test_info": ["ways_of_attaching", "cudalaunch", "nvioctl"],
-    "test_cudagap": ["block_reasons[pipe, 1]", "block_reasons[fault, 1]", "jumped_out_of_a_call", "throttled[alone]"],
-    "test_cudagap_around": ["a_quota"],
-    "test_cudagap_gaps": ["lines[pipe, 1]", "histograms[threads]"],
-    "test_cudagap_wakers": ["a_chain"],
-    "test_ncclwait": ["system_wide"],
-    "test_overflow": ["rows_are_freed[entry]"],
-    "test_user_stacks": ["every_frame[near]", "every_frame[deepest]", "equals_the_programs_own_stack", "above_48_bits"],
-    "test_names": ["user_stacks"],
-    "test_layers": ["both_alone[entry]", "both_alone[latency]", "through_a_protected_runtime[entry]",
-                    "through_a_protected_runtime[latency]"],
-    "test_hostile_files": ["clean_after_a_killed_run"],
-    "test_late": ["tool_first[both]", "a_process_that_has_no_library_yet"],  # imports test_hostile_files
-    "test_earlier": ["each_driver_function[cuCtxSynchronize-asleep]", "each_driver_function[cuStreamSynchronize_ptsz-asleep]",
-                     "each_runtime_function[cudaMemcpy-workload13]", "at_the_runtime[cudaMemcpy]", "threads", "no_false_alarm[launches]"],
-    "test_python": ["system_wide", "by_line", f"of_the_system[python3.{sys.version_info.minor}]"],
-    # This module imports test_python, whose cases must be chosen first.
-    "test_python_places": [f"of_another_release[{path.name}]" for path in pathlib.Path("/elsewhere").glob("*/usr/bin/python3.*[0-9]")],
-}
+# Depend on the guest: the system's Python, and a Python of another release. test_python_places imports test_python,
+# whose cases must be chosen first.
+chosen = dict(short.ON_OTHER_KERNELS)
+chosen["test_python"] = [*chosen["test_python"], f"of_the_system[python3.{sys.version_info.minor}]"]
+chosen["test_python_places"] = [f"of_another_release[{path.name}]"
+                                for path in pathlib.Path("/elsewhere").glob("*/usr/bin/python3.*[0-9]")]
 
 
 def choose():
