@@ -10,7 +10,7 @@ $(FAKE)/%.bpf.o: bpf/%.bpf.c tests/bpf/fake.bpf.h
 	$(Q)$(CLANG) $(BPF_CFLAGS) $(BPF_INCLUDES) -include tests/bpf/fake.bpf.h -MMD -MP -c $< -o $(FAKE)/$*.tmp.o -MF $(FAKE)/$*.d -MT $@
 	$(Q)$(BPFTOOL) gen object $@ $(FAKE)/$*.tmp.o
 
-$(BPF_TEST): $(BPF_TEST_OBJ) $(filter-out $(TOOLS:%=$(GEN)/%.object.o),$(TOOL_OBJ)) $(TOOLS:%=$(FAKE)/%.object.o) $(ABI_CALLS) \
+$(BPF_TEST): $(BPF_TEST_OBJ) $(filter-out $(FAKED:%=$(GEN)/%.object.o),$(TOOL_OBJ)) $(FAKED:%=$(FAKE)/%.object.o) $(ABI_CALLS) \
     $(OBJ)/libgpusnoop.a
 	$(say) LINK $@
 	$(Q)mkdir -p $(@D)

@@ -35,7 +35,7 @@ constexpr bpf_insn call(int32_t function)
 
 } // namespace
 
-TEST_CASE("the cause of a refusal by this kernel is found")
+TEST_CASE("the cause of a refusal by this kernel is found", "[long]")
 {
     need_bpf();
     const auto refused_program = [](const char* name) {

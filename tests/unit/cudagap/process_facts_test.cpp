@@ -2,7 +2,10 @@
 #include "tools/cudagap/circumstances.hpp"
 
 #include "tests/unit/base/folder.hpp"
+#include "tests/unit/proc/threads_of_child.hpp"
+#include "tools/cudagap/peers.hpp"
 
+#include <sys/socket.h>
 #include <thread>
 #include <unistd.h>
 
@@ -44,6 +47,17 @@ TEST_CASE("process_facts counts the threads of this process")
     CHECK(process_facts(getpid()).threads == *before.threads + 1);
     CHECK(before.major_faults.has_value());
     CHECK(before.allowed_cpus > 0);
+}
+
+TEST_CASE("a process whose main thread has exited has facts, and sockets in a network namespace")
+{
+    const Fd open_socket(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const ThreadsOfChild child(1, [] {});
+    child.end_main();
+    CHECK(network_namespace(child.pid()) == network_namespace(getpid()));
+    CHECK_FALSE(socket_inodes(getpid()).inodes.empty());
+    CHECK(socket_inodes(child.pid()).inodes == socket_inodes(getpid()).inodes);
+    CHECK(process_facts(child.pid()).swapped_bytes);
 }
 
 TEST_CASE("gpu_nodes ignores other devices and unknown nodes")

@@ -143,7 +143,7 @@ TEST_CASE("scan results are cached by build-id", "[registrations]")
     SECTION("damaged files are ignored")
     {
         for (const std::string& bytes : {std::string(), std::string(4096, '\xff'), encode(few()).substr(8)}) {
-            std::ofstream(*fs::directory_iterator(path)) << bytes;
+            std::ofstream(fs::directory_iterator(path)->path()) << bytes;
             CHECK_FALSE(cache.find(id, 100));
         }
     }

@@ -96,7 +96,7 @@ TEST_CASE("the metrics server answers requests of Prometheus and the kubelet, an
     CHECK(response_to(server, std::string_view("\0\xff \0\r\n\r\n", 8)).starts_with("HTTP/1.1 405 "));
 }
 
-TEST_CASE("slow clients, endless requests and excess clients are disconnected")
+TEST_CASE("slow clients, endless requests and excess clients are disconnected", "[long]")
 {
     MetricsServer server("127.0.0.1:0");
     server.publish(std::string(8 << 20, 'x'));

@@ -107,7 +107,7 @@ TEST_CASE("helpers that share a budget delay the loop no more than one helper do
     CHECK(waited < slow - 200ms);
 }
 
-TEST_CASE("a process with slow answers gets only part of the helper's time, so others get answers", "[reader]")
+TEST_CASE("a process with slow answers gets only part of the helper's time, so others get answers", "[reader][long]")
 {
     EchoReader echoes;
     unsigned sent = 0;

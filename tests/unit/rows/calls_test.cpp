@@ -135,7 +135,7 @@ struct Table {
 
 } // namespace
 
-TEST_CASE("a week of new kernels on 256 CPUs is counted exactly in a table that they fill within minutes")
+TEST_CASE("a week of new kernels on 256 CPUs is counted exactly in a table that they fill within minutes", "[long]")
 {
     constexpr size_t rows = 512, cpus = 256, days = sanitized ? 1 : 7, minutes = days * 24 * 60;
     Table t(rows, cpus);

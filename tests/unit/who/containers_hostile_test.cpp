@@ -67,7 +67,7 @@ TEST_CASE("unsuitable files are ignored", "[containers]")
     CHECK(host.containers().find_pod("ml-team", "trainer-0").container_ids.empty());
 }
 
-TEST_CASE("malformed JSON is ignored, and takes linear time", "[containers]")
+TEST_CASE("malformed JSON is ignored, and takes linear time", "[containers][long]")
 {
     const Host host;
     const std::clock_t start = std::clock();
