@@ -376,6 +376,7 @@ format:
 	$(Q)$(CLANG_FORMAT) -i $(FORMATTED)
 
 format-check:
+	-$(Q)scripts/install-deps checks
 	$(Q)$(CLANG_FORMAT) --dry-run -Werror $(FORMATTED)
 
 # clang-tidy, by the units in which files are compiled, because parsing the headers takes most of its time. Its static

@@ -155,7 +155,7 @@ private:
 
 } // namespace
 
-TEST_CASE("kinds of memory follow from calls that allocate, register, map and free")
+TEST_CASE("kinds of memory follow from calls that allocate, register, map and free", "[bpf][cudamemcpy]")
 {
     need_bpf();
     FakeRun run("cudamemcpy -e --api both");
@@ -349,7 +349,8 @@ TEST_CASE("kinds of memory follow from calls that allocate, register, map and fr
     CHECK(entries(run, "physical_memory") == 0);
 }
 
-TEST_CASE("a process uses a quarter of the tables of addresses, and its other host memory is pageable")
+TEST_CASE("a process uses a quarter of the tables of addresses, and its other host memory is pageable",
+          "[bpf][cudamemcpy]")
 {
     need_bpf();
     FakeRun run("cudamemcpy --by kind,memory", {{"ranges", 80}});

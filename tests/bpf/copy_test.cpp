@@ -446,7 +446,7 @@ constexpr LongBatch long_batches[] = {
 
 } // namespace
 
-TEST_CASE("every copy function is reported with the arguments that a compiled call passed")
+TEST_CASE("every copy function is reported with the arguments that a compiled call passed", "[bpf][cudamemcpy]")
 {
     need_bpf();
     for (const bool results : {false, true}) {
@@ -505,7 +505,7 @@ TEST_CASE("every copy function is reported with the arguments that a compiled ca
     }
 }
 
-TEST_CASE("copies are summed by function, kind and result")
+TEST_CASE("copies are summed by function, kind and result", "[bpf][cudamemcpy]")
 {
     need_bpf();
     // With 16 rows, the table is full, and the front end counts the other calls.
@@ -561,7 +561,7 @@ TEST_CASE("copies are summed by function, kind and result")
     }
 }
 
-TEST_CASE("copies count in the selected layer, and when they return")
+TEST_CASE("copies count in the selected layer, and when they return", "[bpf][cudamemcpy]")
 {
     need_bpf();
     for (const std::string_view api : {"driver", "runtime"}) {
@@ -612,7 +612,7 @@ TEST_CASE("copies count in the selected layer, and when they return")
     }
 }
 
-TEST_CASE("histograms count sizes of copies, durations of calls, and rates of synchronous copies")
+TEST_CASE("histograms count sizes of copies, durations of calls, and rates of synchronous copies", "[bpf][cudamemcpy]")
 {
     need_bpf();
     using namespace std::chrono_literals;

@@ -18,7 +18,7 @@ line with its progress; cases that take long are named while they run, and the s
 
 `make test` runs the cases listed in short.py. CI also runs the others, except the `long` ones: sanitized builds, and cases
 that take long or repeat another one with a different way of attaching or another option. `make test-all` runs all cases,
-and `make smoke TOOL=X` the three `smoke` cases of a tool.
+and `make smoke TOOL=X` three cases of a tool, also listed there.
 
 `gpu` marks cases that also work with a real GPU, i.e. without injected errors and without control over durations.
 tests/gpu/run runs them with GPUSNOOP_DEVICE set; their workload is then always the one that opens the driver by
@@ -57,7 +57,7 @@ at_end = []                         # functions called when the case ends, even 
 others_run = False                  # True if other cases may run at the same time
 on_device = "GPUSNOOP_DEVICE" in os.environ
 
-Case = collections.namedtuple("Case", "name function arguments timeout binary alone level gpu smoke")
+Case = collections.namedtuple("Case", "name function arguments timeout binary alone level gpu")
 cases = []
 
 
@@ -82,27 +82,25 @@ def must_be_alone():
         raise NotAlone
 
 
-def case(function=None, *, each=None, timeout=180, asan=False, alone=(), long=(), gpu=(), smoke=(), tool="cudalaunch"):
+def case(function=None, *, each=None, timeout=180, asan=False, alone=(), long=(), gpu=(), tool="cudalaunch"):
     """Registers a case of a tool. `each`: a dict of names to values; registers one case per value, which becomes the
     function's argument. `asan`: also run the sanitized build of the tool. `alone`: run while no other case does.
-    `long`: only part of make test-all. `gpu`: also run on a device. `smoke`: part of make smoke. `alone`, `long`, `gpu` and
-    `smoke` may list names in `each`."""
+    `long`: only part of make test-all. `gpu`: also run on a device. `alone`, `long` and `gpu` may list names in
+    `each`."""
     if function is None:
-        return lambda f: case(f, each=each, timeout=timeout, asan=asan, alone=alone, long=long, gpu=gpu, smoke=smoke,
-                              tool=tool)
+        return lambda f: case(f, each=each, timeout=timeout, asan=asan, alone=alone, long=long, gpu=gpu, tool=tool)
     module = function.__module__.removeprefix("test_")
     variants = {f"[{name}]": (value,) for name, value in each.items()} if each is not None else {"": ()}
-    for some in filter(lambda some: some is not True, (alone, long, gpu, smoke)):
+    for some in filter(lambda some: some is not True, (alone, long, gpu)):
         missing = {f"[{name}]" for name in some} - set(variants)
         assert not missing, f"{module}.{function.__name__} has no {missing}"
     for suffix, arguments in variants.items():
         name = f"{module}.{function.__name__}{suffix}"
-        is_alone, is_long, on_gpu, is_smoke = (some is True or suffix[1:-1] in some for some in (alone, long, gpu, smoke))
-        cases.append(Case(name, function, arguments, timeout, build / tool, is_alone, level(name, is_long), on_gpu,
-                          is_smoke))
+        is_alone, is_long, on_gpu = (some is True or suffix[1:-1] in some for some in (alone, long, gpu))
+        cases.append(Case(name, function, arguments, timeout, build / tool, is_alone, level(name, is_long), on_gpu))
         if asan and (build / "asan" / tool).exists():
             cases.append(Case(name + "[asan]", function, arguments, 3 * timeout, build / "asan" / tool, is_alone, "long",
-                              False, False))
+                              False))
     return function
 
 
@@ -324,7 +322,7 @@ def choose(patterns, which, alone, smoke):
     if patterns:
         return [c for c in cases if any(p in c.name or fnmatch.fnmatch(c.name, p) for p in patterns)]
     if smoke:
-        return [c for c in cases if c.smoke and c.binary == build / smoke]
+        return [c for c in cases if c.name in short.SMOKE.get(smoke, "").split()]
     return [c for c in cases if which in (None, c.level) and alone in (None, c.alone)]
 
 

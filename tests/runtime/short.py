@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Selected cases: those of make test, by what they prove, and those that run under other kernels."""
+"""Selected cases: those of make test, by what they prove, those of make smoke, and those for other kernels."""
 
 # A name without [VARIANT] stands for all variants, and the name of a file for all its cases.
 SHORT = {
@@ -53,6 +53,20 @@ SHORT = {
 def names():
     return [name for text in SHORT.values() for name in text.split()]
 
+# Three cases per tool: exact counts, failures or another main option, and lines or several processes.
+SMOKE = {
+    "cudalaunch": "counts.one_thread failures.errors_beside_successes events.with_results_and_durations",
+    "cudamemcpy": "copies.by_default copies.streams_of_both_kinds copies.each_tier[session]",
+    "cudasync": "waits.lines waits.tiers_are_equal[multi] waiting.began_before_tracing[session]",
+    "gpualloc": "allocs.executed alloc_lines.by_many_threads allocs.tiers_are_equal[tracefs]",
+    "cudagraph": "graphs.captured_nodes graphs.concurrent_captures graphs.lines_of_calls",
+    "nvioctl": "driver_calls.one_process driver_calls.only_failures driver_calls.files",
+    "cudagap": "cudagap.in_calls[1] cudagap_gaps.intervals cudagap_stacks.of_all_threads",
+    "ncclwait": "ncclwait.waits_by_rank[session] ncclwait.counts ncclwait_hangs.mismatches",
+    "gpuspend": "gpuspend.a_shared_device gpuspend.waits gpuspend.unknown_devices",
+    "cudatop": "top.several_processes top.captures_and_instantiations top_screen.drill_down",
+    "cudadiff": "recordings.before_and_after_a_fusion recordings.recordings_of_events replay.tables_of_tools",
+}
 
 # Features that depend on the kernel: tiers, programs with many branches, cgroups and containers, stacks, late loading,
 # exits. All cases would take an hour in an emulated machine. None: all cases of the file.
@@ -90,6 +104,7 @@ def missing(cases):
     """Names in these selections that are not the name of a case."""
     names_of_cases = {case.name for case in cases}
     wanted = [name for name in names() if not any(is_listed(case, name) for case in names_of_cases)]
+    wanted += [name for text in SMOKE.values() for name in text.split() if name not in names_of_cases]
     for module, chosen in ON_OTHER_KERNELS.items():
         full = {f"{module.removeprefix('test_')}.{name}" for name in chosen or []}
         wanted += sorted(full - names_of_cases)
