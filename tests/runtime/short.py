@@ -18,7 +18,7 @@ SHORT = {
         tiers.one_process tiers.system_wide[session] tiers.system_wide[tracefs] tiers.while_memory_is_mapped
         copies.each_tier[session] waits.tiers_are_equal[multi] allocs.tiers_are_equal[tracefs] graph_life.tiers_are_equal[session] top.tiers_are_equal[multi]""",
     "messages and exit statuses": """
-        refusals fallback cgroups.wrong_arguments empty.tables[nvioctl] empty.tables[gpualloc] empty.a_process_without_cuda info.nvioctl
+        refusals fallback cgroups.wrong_arguments empty.tables[nvioctl] empty.tables[gpualloc] empty.a_process_without_cuda info.cudasync
         top_metrics.refused_options gpuspend.invalid_prices faults.messages_cannot_be_written
         faults.output_cannot_be_written faults.few_files faults.existing_files_are_kept""",
     "processes, threads, forks and exec": """
@@ -36,9 +36,9 @@ SHORT = {
         registrations.names_are_cached user_stacks.equals_the_programs_own_stack user_stacks.without_frame_pointers
         python.every_frame[3.12,held] python.every_frame[3.9,released] python.by_line""",
     "losses, full tables and failures": """
-        events.lost_events_are_counted overflow.totals_stay_exact overflow.rows_are_freed[latency] left.launches
+        events.lost_events_are_counted overflow.totals_stay_exact left.launches[multi]
         left.within_a_wait alloc_who.inexact_values_are_marked neighbours.more_graphs_than_the_table_has
-        max_overhead.exact_below_the_limit forwarding.counts_launches_once forwarding.loses_no_returns
+        max_overhead.exact_below_the_limit forwarding.counts_launches_once
         overwritten.by_identical_bytes_while_mapped files.a_path_with_a_space[tracefs] forms.runtime_alone
         hostile.text_stays_text hostile_files.an_endless_environment helpers.the_tool_drops_capabilities
         helpers.a_target_whose_library_root_may_not_read""",
