@@ -22,7 +22,7 @@ def allowed(tool):
     """Budget for all programs of a tool together. Before Linux 6.6, tracing a call needs two programs (entry and
     return); since then, one (a session)."""
     release = [int(n) for n in re.findall(r"\d+", os.uname().release)[:2]]
-    before, now = {"cudatop": (215_000, 182_000), "gpuspend": (140_000, per_tool)}.get(tool, (per_tool, per_tool))
+    before, now = {"cudatop": (220_000, 182_000), "gpuspend": (146_000, per_tool)}.get(tool, (per_tool, per_tool))
     return now if release >= [6, 6] else before
 
 
