@@ -4,6 +4,7 @@
 #include "attach/refusal.hpp"
 #include "base/clock.hpp"
 #include "base/text.hpp"
+#include "tests/unit/attach/all_probes.hpp"
 #include "tests/unit/output/captured.hpp"
 
 #include <algorithm>
@@ -47,20 +48,6 @@ std::unique_ptr<Tool> make_tool(std::string_view name)
         return make_##NAME();
     EACH_TOOL
     throw std::invalid_argument(fmt::format("'{}' is not linked", name));
-}
-
-std::span<const Probe> all_probes()
-{
-    static const std::vector<Probe> all = [] {
-        std::vector<probe_kind> kinds;
-        for (int kind = KIND_NONE + 1; kind < KINDS; kind++)
-            kinds.push_back(static_cast<probe_kind>(kind));
-        std::vector<Probe> probes;
-        for (const Library library : {Library::driver, Library::runtime, Library::nccl, Library::hip})
-            std::ranges::move(gpusnoop::probes(library, kinds), std::back_inserter(probes));
-        return probes;
-    }();
-    return all;
 }
 
 // Stores a value in the part of a word that an operand describes. The other half of the word gets bits that the

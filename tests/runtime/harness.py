@@ -105,14 +105,14 @@ def case(function=None, *, each=None, timeout=180, asan=False, alone=(), long=()
 
 
 def all_but(names, *kept):
-    """For `long`: all names except `kept`, whose cases stay in make test. tests/unit/golden covers the columns, JSON keys
+    """For `long`: all names except `kept`, whose cases run in CI. tests/unit/golden covers the columns, JSON keys
     and histograms of the omitted cases."""
     assert set(kept) <= set(names), set(kept) - set(names)
     return [name for name in names if name not in kept]
 
 
 def all_but_one_in(n, names):
-    """For `long`, if cases differ only in an option: every n-th name stays in make test, and all others are long."""
+    """For `long`, if cases differ only in an option: every n-th name runs in CI, and all others are long."""
     return [name for number, name in enumerate(names) if number % n]
 
 

@@ -31,12 +31,6 @@ driver_frees = {"cuMemFree_v2": "cuMemAlloc_v2", "cuMemFreeHost": "cuMemHostAllo
 runtime_syncs = {"cudaStreamSynchronize": "stream", "cudaStreamSynchronize_ptsz": "stream",
                  "cudaDeviceSynchronize": "context", "cudaEventSynchronize": "event", "cudaStreamQuery": "poll",
                  "cudaStreamQuery_ptsz": "poll", "cudaEventQuery": "poll"}
-runtime_copies = ["cudaMemcpyPeer"] + [name + suffix for name in
-                  ("cudaMemcpy", "cudaMemcpyToSymbol", "cudaMemcpyFromSymbol", "cudaMemcpyToArray",
-                   "cudaMemcpyFromArray", "cudaMemcpyArrayToArray", "cudaMemcpy2D", "cudaMemcpy2DToArray",
-                   "cudaMemcpy2DFromArray", "cudaMemcpy2DArrayToArray", "cudaMemcpy3D", "cudaMemcpy3DPeer")
-                  for suffix in ("", "_ptds")]
-runtime_frees = {"cudaFree": "cudaMalloc", "cudaFreeHost": "cudaMallocHost", "cudaHostUnregister": "cudaHostRegister"}
 
 # Probed, but not called by the workloads.
 not_called = {"driver": {"cuIpcCloseMemHandle"}, "runtime": {"cudaIpcCloseMemHandle"}}

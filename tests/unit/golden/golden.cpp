@@ -3,6 +3,7 @@
 
 #include "../output/captured.hpp"
 #include "bpf/shared/histogram.h"
+#include "tests/unit/attach/all_probes.hpp"
 #include "tests/unit/base/folder.hpp"
 
 #include <algorithm>
@@ -119,11 +120,8 @@ void parse_words(const std::string& words, Options& options, CallSettings& setti
 std::span<const Probe> all_probes()
 {
     static const std::vector<Probe> all = [] {
-        std::vector<probe_kind> kinds;
-        for (int kind = KIND_NONE + 1; kind < KINDS; kind++)
-            kinds.push_back(static_cast<probe_kind>(kind));
-        std::vector<Probe> probes = gpusnoop::probes(Library::driver, kinds);
-        std::ranges::move(gpusnoop::probes(Library::runtime, kinds), std::back_inserter(probes));
+        std::vector<Probe> probes = gpusnoop::probes(Library::driver, all_kinds());
+        std::ranges::move(gpusnoop::probes(Library::runtime, all_kinds()), std::back_inserter(probes));
         return probes;
     }();
     return all;
